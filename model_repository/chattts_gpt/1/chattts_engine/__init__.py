@@ -1,0 +1,28 @@
+"""The token engine: continuous batching, paged KV and exact sampling for the ChatTTS GPT.
+
+Knows nothing of Triton: model.py beside this package adapts it.
+"""
+
+from .chunk import Chunk
+from .config import EngineConfig, GPTConfig
+from .engine import Engine, StepOutput
+from .loading import LoadedEngine, load_engine
+from .request import RequestParser
+from .sampling_params import SamplingParams
+from .sequence import GenerationRequest
+from .worker import EngineWorker, QueueFullError
+
+__all__ = [
+    "Chunk",
+    "Engine",
+    "EngineConfig",
+    "EngineWorker",
+    "GPTConfig",
+    "GenerationRequest",
+    "LoadedEngine",
+    "QueueFullError",
+    "RequestParser",
+    "SamplingParams",
+    "StepOutput",
+    "load_engine",
+]

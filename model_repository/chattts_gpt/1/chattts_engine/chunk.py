@@ -1,0 +1,71 @@
+"""Chunk: what a caller receives of a running request, and the builder that collects it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .engine import StepOutput
+from .sequence import FinishReason, GenerationRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """New tokens of one request since its last chunk."""
+
+    request_id: str
+    tokens: NDArray[np.int32]
+    """(T, C) codes of mode code, (T, 1) token ids of mode text; T may be 0 in the last chunk."""
+    hidden: NDArray[np.float32]
+    """(T, H), or (0, H) when the request did not ask for hidden states."""
+    finish_reason: FinishReason | None
+    """Set on the last chunk."""
+    error: str
+    """Why, when the finish reason is "error"."""
+    num_prompt_tokens: int
+    num_generated: int
+    """Tokens generated so far."""
+    queue_s: float
+    """Seconds spent waiting for a slot."""
+
+
+class ChunkBuilder:
+    """Collects one request's step outputs into chunks of the asked sizes."""
+
+    def __init__(self, request: GenerationRequest, num_codebooks: int, hidden_size: int) -> None:
+        self._request = request
+        self._width = num_codebooks if request.mode == "code" else 1
+        self._hidden_size = hidden_size
+        self._next_size = request.first_chunk_tokens
+        self._tokens: list[NDArray[np.int32]] = []
+        self._hidden: list[NDArray[np.float32]] = []
+
+    def push(self, output: StepOutput, now_s: float) -> Chunk | None:
+        """Add one step's output; return a chunk when one is due."""
+        if output.token is not None:
+            self._tokens.append(output.token)
+            if self._request.return_hidden and output.hidden is not None:
+                self._hidden.append(output.hidden)
+        if len(self._tokens) < self._next_size and not output.sequence.is_finished:
+            return None
+        return self._take(output, now_s)
+
+    def _take(self, output: StepOutput, now_s: float) -> Chunk:
+        sequence = output.sequence
+        scheduled_s = now_s if sequence.first_scheduled_s is None else sequence.first_scheduled_s
+        chunk = Chunk(
+            request_id=sequence.id,
+            tokens=np.array(self._tokens, dtype=np.int32).reshape(-1, self._width),
+            hidden=np.array(self._hidden, dtype=np.float32).reshape(-1, self._hidden_size),
+            finish_reason=sequence.finish_reason,
+            error=sequence.error,
+            num_prompt_tokens=self._request.num_prompt_tokens,
+            num_generated=sequence.num_generated,
+            queue_s=scheduled_s - sequence.arrival_s,
+        )
+        self._next_size = self._request.chunk_tokens
+        self._tokens.clear()
+        self._hidden.clear()
+        return chunk

@@ -1,0 +1,238 @@
+"""Engine: add requests, step, abort. Synchronous, single-threaded, knows no clock of its own.
+
+One step prefills the newly admitted sequences, then decodes every running one; a sequence that
+ends frees its slot and blocks within the step, and the next step gives them to a waiting one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .block_manager import BlockManager
+from .config import EngineConfig, GPTConfig
+from .embeddings import Embeddings
+from .noise import derive_seed
+from .runner import Runner
+from .sampler import Sampler
+from .sampling_rows import sampling_rows
+from .scheduler import Scheduler
+from .sequence import FinishReason, GenerationRequest, Sequence, SequenceStatus
+from .stats import EngineStats
+
+MAX_EOS_RETRIES = 8
+"""Derived seeds tried when the very first token is the end token."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepOutput:
+    """What one step did to one sequence."""
+
+    sequence: Sequence
+    token: NDArray[np.int32] | None = None
+    """(C,) new token of mode code, (1,) of mode text; None when the sequence only ended."""
+    hidden: NDArray[np.float32] | None = None
+    """(H,) hidden state that predicted the token."""
+
+
+class Engine:
+    """Continuous batching over one runner."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        gpt: GPTConfig,
+        runner: Runner,
+        embeddings: Embeddings,
+        end_of_text_id: int,
+        sampler: Sampler | None = None,
+    ) -> None:
+        self.config = config
+        self.gpt = gpt
+        self.stats = EngineStats()
+        self.block_manager = BlockManager(config.pool_blocks(), config.block_size)
+        self.scheduler = Scheduler(
+            self.block_manager, config.max_num_seqs, config.max_num_batched_tokens
+        )
+        self._runner = runner
+        self._embeddings = embeddings
+        self._end_of_text_id = end_of_text_id
+        self._sampler = sampler or Sampler()
+        self._sequences: dict[str, Sequence] = {}
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether a step has anything to do."""
+        return bool(self._sequences)
+
+    @property
+    def num_unfinished(self) -> int:
+        """Requests waiting or running."""
+        return len(self._sequences)
+
+    def check_fits(self, request: GenerationRequest) -> None:
+        """Refuse a request that could never finish, however empty the engine is.
+
+        Raises:
+            ValueError: the prompt plus max_new_tokens exceeds a limit.
+        """
+        block_tokens = self.block_manager.num_blocks * self.block_manager.block_size
+        limit = min(self.config.max_model_len, self.gpt.max_position_embeddings, block_tokens)
+        room = limit - request.num_prompt_tokens
+        if room < 1:
+            raise ValueError(
+                f"prompt: {request.num_prompt_tokens} tokens are outside 1 ... {limit - 1}"
+            )
+        if request.sampling.max_new_tokens > room:
+            raise ValueError(
+                f"max_new_tokens: {request.sampling.max_new_tokens} is outside 1 ... {room} "
+                f"for a prompt of {request.num_prompt_tokens} tokens"
+            )
+
+    def add_request(self, request: GenerationRequest, now_s: float) -> None:
+        """Queue a request.
+
+        Raises:
+            ValueError: it can never fit, or its id is in use.
+        """
+        self.check_fits(request)
+        if request.id in self._sequences:
+            raise ValueError(f"id: {request.id!r} is in use by a running request")
+        sequence = Sequence.create(request, self.gpt.num_codebooks, now_s)
+        self._sequences[request.id] = sequence
+        self.scheduler.add(sequence)
+
+    def abort(self, request_id: str) -> list[StepOutput]:
+        """End a request with finish reason "cancelled"; an unknown id is not an error."""
+        sequence = self._sequences.get(request_id)
+        return [] if sequence is None else [self._finish(sequence, "cancelled")]
+
+    def fail_all(self, error: str) -> list[StepOutput]:
+        """End every running request with an error, after a step that raised."""
+        return [self._finish(s, "error", error) for s in list(self.scheduler.running)]
+
+    def step(self, now_s: float) -> list[StepOutput]:
+        """Advance every running sequence; return what happened, in order."""
+        outputs = self._expire(now_s)
+        schedule = self.scheduler.schedule(now_s)
+        for sequence in schedule.preempted:
+            self._runner.release(sequence)
+        if schedule.prefills:
+            outputs += self._sample(schedule.prefills, self._prefill(schedule.prefills))
+        decodes = [s for s in schedule.decodes if s.status is SequenceStatus.RUNNING]
+        if decodes:
+            outputs += self._sample(decodes, self._decode(decodes))
+        self.stats.num_steps += 1
+        if not self._sequences:
+            self.scheduler.check_integrity()
+        return outputs
+
+    def _expire(self, now_s: float) -> list[StepOutput]:
+        """End the requests whose deadline has passed."""
+        late = [
+            sequence
+            for sequence in self._sequences.values()
+            if sequence.request.deadline_s is not None and now_s >= sequence.request.deadline_s
+        ]
+        return [self._finish(sequence, "deadline") for sequence in late]
+
+    def _prefill(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
+        """Compute the prompts one by one; return the (B, H) hidden states of their last tokens."""
+        last = []
+        for sequence in sequences:
+            inputs = self._embeddings.prompt(sequence.request)
+            last.append(self._runner.prefill(sequence, inputs)[-1])
+            sequence.num_computed_tokens = len(inputs)
+            self.stats.num_prefilled_tokens += len(inputs)
+        return np.stack(last)
+
+    def _decode(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
+        """Feed each sequence its next known token; return the (B, H) hidden states."""
+        inputs = np.stack(
+            [self._embeddings.step(s.request.mode, s.next_input()) for s in sequences]
+        )
+        hidden = self._runner.decode(sequences, inputs)
+        for sequence in sequences:
+            sequence.num_computed_tokens += 1
+        self.stats.num_decode_steps += 1
+        self.stats.num_decoded_tokens += len(sequences)
+        return hidden
+
+    def _sample(
+        self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]
+    ) -> list[StepOutput]:
+        """Draw the next token of the sequences that have computed all they know."""
+        outputs: list[StepOutput] = []
+        finite = np.isfinite(hidden).all(axis=1)
+        for mode in ("code", "text"):
+            rows = [
+                row
+                for row, sequence in enumerate(sequences)
+                if sequence.request.mode == mode and sequence.needs_sampling and finite[row]
+            ]
+            if rows:
+                outputs += self._draw([sequences[row] for row in rows], hidden[rows], mode)
+        for row in np.flatnonzero(~finite):
+            outputs.append(
+                self._finish(sequences[row], "error", "the network gave a non-finite value")
+            )
+        return outputs
+
+    def _draw(
+        self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32], mode: str
+    ) -> list[StepOutput]:
+        """Sample one token each for sequences of one mode and apply it."""
+        if mode == "code":
+            logits, end_token = self._runner.code_logits(hidden), self.gpt.end_of_speech
+        else:
+            logits, end_token = self._runner.text_logits(hidden)[:, None], self._end_of_text_id
+        tokens = self._sample_rows(sequences, logits, end_token)
+        outputs = []
+        for row, sequence in enumerate(sequences):
+            token, attempt = tokens[row], 0
+            while sequence.num_generated == 0 and end_token in token and attempt < MAX_EOS_RETRIES:
+                attempt += 1
+                sequence.noise_seed = derive_seed(sequence.request.sampling.seed, attempt)
+                token = self._sample_rows([sequence], logits[row : row + 1], end_token)[0]
+            outputs.append(self._apply(sequence, token, hidden[row], end_token))
+        return outputs
+
+    def _sample_rows(
+        self, sequences: SequenceOf[Sequence], logits: NDArray[np.float32], end_token: int
+    ) -> NDArray[np.int32]:
+        """Sample (B, C) tokens from (B, C, V) logits."""
+        batch, codebooks, vocabulary = logits.shape
+        rows = sampling_rows(sequences, codebooks, end_token)
+        drawn = self._sampler.sample(logits.reshape(batch * codebooks, vocabulary), rows)
+        return drawn.reshape(batch, codebooks).astype(np.int32)
+
+    def _apply(
+        self,
+        sequence: Sequence,
+        token: NDArray[np.int32],
+        hidden: NDArray[np.float32],
+        end_token: int,
+    ) -> StepOutput:
+        """Append a drawn token, or end the sequence."""
+        if end_token in token:
+            if sequence.num_generated == 0:
+                error = f"the model ended at once, with {MAX_EOS_RETRIES} derived seeds too"
+                return self._finish(sequence, "error", error)
+            return self._finish(sequence, "eos")
+        sequence.append(token)
+        if sequence.num_generated == sequence.request.sampling.max_new_tokens:
+            self._finish(sequence, "length")
+        return StepOutput(sequence, token, hidden)
+
+    def _finish(self, sequence: Sequence, reason: FinishReason, error: str = "") -> StepOutput:
+        """Take the sequence out of the engine, with everything it holds."""
+        sequence.finish_reason = reason
+        sequence.error = error
+        self.scheduler.finish(sequence)
+        self._runner.release(sequence)
+        del self._sequences[sequence.id]
+        self.stats.num_finished += 1
+        return StepOutput(sequence)

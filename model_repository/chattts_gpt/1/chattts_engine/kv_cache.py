@@ -1,0 +1,57 @@
+"""KvCache: keys and values of all rows in one lazily committed memory map.
+
+Each row (one running sequence) is contiguous in virtual memory, so the attention operator needs no
+gather; the operating system commits a page when a position in it is first written. Releasing a row
+gives its pages back, so resident memory follows the blocks in use. This is paging by the memory
+management unit. Source of the idea: vAttention (Prabhu et al., 2024).
+"""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it only from Python 3.13 on
+_FLOAT_BYTES = 4
+
+
+class KvCache:
+    """2 * L tensors (keys and values per layer) of shape (rows, heads, max_len, head size)."""
+
+    def __init__(
+        self, num_layers: int, num_rows: int, num_heads: int, max_len: int, head_dim: int
+    ) -> None:
+        self.row_shape = (num_heads, max_len, head_dim)
+        # Rows start on a page, so that one row's pages can be given back alone.
+        row_bytes = num_heads * max_len * head_dim * _FLOAT_BYTES
+        if row_bytes % mmap.PAGESIZE:
+            raise ValueError(f"max_model_len: {max_len} does not fill whole memory pages per row")
+        self._row_bytes = row_bytes
+        self._tensor_bytes = num_rows * row_bytes
+        self.num_tensors = 2 * num_layers
+        self._map = mmap.mmap(
+            -1,
+            self.num_tensors * self._tensor_bytes,
+            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
+        )
+        self._data: NDArray[np.float32] = np.frombuffer(self._map, dtype=np.float32).reshape(
+            self.num_tensors, num_rows, num_heads, max_len, head_dim
+        )
+
+    def address(self, tensor: int, row: int) -> int:
+        """Return the memory address of a row of tensor 2 * layer (keys) or 2 * layer + 1."""
+        base: int = self._data.ctypes.data
+        return base + tensor * self._tensor_bytes + row * self._row_bytes
+
+    def move(self, source: int, target: int, num_tokens: int) -> None:
+        """Copy the first num_tokens positions of a row to another and release the source."""
+        self._data[:, target, :, :num_tokens] = self._data[:, source, :, :num_tokens]
+        self.release(source)
+
+    def release(self, row: int) -> None:
+        """Give a row's pages back to the operating system; it reads as zeros afterwards."""
+        for tensor in range(self.num_tensors):
+            start = tensor * self._tensor_bytes + row * self._row_bytes
+            self._map.madvise(mmap.MADV_DONTNEED, start, self._row_bytes)

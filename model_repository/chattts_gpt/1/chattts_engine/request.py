@@ -1,0 +1,186 @@
+"""Tensors of one chattts_gpt request to a validated GenerationRequest.
+
+The one place that knows the model's input names, defaults and ranges besides config.pbtxt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import GPTConfig
+from .sampling_params import MAX_NEW_TOKENS, SamplingParams
+from .sequence import GenerationRequest, Mode
+from .tokenizer import SPEAKER_TOKEN, Tokenizer
+
+MAX_PROMPT_BYTES = 65536
+MAX_ID_BYTES = 256
+DEFAULT_CHUNK_TOKENS = 24
+MAX_DEADLINE_MS = 2**31 - 1
+
+# The published defaults of the two generation modes (infer_code and refine_text).
+_DEFAULTS: dict[Mode, dict[str, Any]] = {
+    "code": {"temperature": 0.3, "repetition_penalty": 1.05, "max_new_tokens": MAX_NEW_TOKENS},
+    "text": {"temperature": 0.7, "repetition_penalty": 1.0, "max_new_tokens": 384},
+}
+
+Inputs = Mapping[str, NDArray[Any]]
+
+
+class RequestParser:
+    """Validates requests for one set of weights."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        gpt: GPTConfig,
+        draw_seed: Callable[[], int],
+        draw_id: Callable[[], str],
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._gpt = gpt
+        self._draw_seed = draw_seed
+        self._draw_id = draw_id
+
+    def parse(self, inputs: Inputs, now_s: float) -> GenerationRequest:
+        """Build the request that a set of input tensors describes.
+
+        Args:
+            inputs: the tensors that were given, by name.
+            now_s: the engine's clock, for the deadline.
+
+        Raises:
+            ValueError: starts with the name of the wrong input and states its range.
+        """
+        mode = _mode(inputs)
+        token_ids = self._token_ids(inputs)
+        deadline_ms = _int(inputs, "deadline_ms", 0, 0, MAX_DEADLINE_MS)
+        chunk_tokens = _int(inputs, "chunk_tokens", DEFAULT_CHUNK_TOKENS, 1, MAX_NEW_TOKENS)
+        return GenerationRequest(
+            id=_text(inputs, "id", "", MAX_ID_BYTES) or self._draw_id(),
+            mode=mode,
+            prompt_token_ids=token_ids,
+            sampling=self._sampling(inputs, mode),
+            speaker_embedding=self._speaker(inputs, token_ids),
+            audio_prompt_codes=self._audio_prompt(inputs),
+            priority=_int(inputs, "priority", 2, 1, 3),
+            deadline_s=now_s + deadline_ms / 1000 if deadline_ms else None,
+            first_chunk_tokens=_int(inputs, "first_chunk_tokens", chunk_tokens, 1, MAX_NEW_TOKENS),
+            chunk_tokens=chunk_tokens,
+            return_hidden=bool(_scalar(inputs, "return_hidden", mode == "code")),
+        )
+
+    def cancelled_id(self, inputs: Inputs) -> str:
+        """Return the id that a `cancel` call names.
+
+        Raises:
+            ValueError: it is empty, or other inputs came with it.
+        """
+        others = [name for name in inputs if name != "cancel"]
+        if others:
+            raise ValueError(f"cancel: stands alone, but {', '.join(others)} came with it")
+        request_id = _text(inputs, "cancel", "", MAX_ID_BYTES)
+        if not request_id:
+            raise ValueError(f"cancel: is empty; allowed: an id of 1 ... {MAX_ID_BYTES} bytes")
+        return request_id
+
+    def _token_ids(self, inputs: Inputs) -> NDArray[np.int64]:
+        prompt = _text(inputs, "prompt", "", MAX_PROMPT_BYTES)
+        token_ids = self._tokenizer.encode(prompt)
+        if not len(token_ids):
+            raise ValueError(f"prompt: is empty; allowed: 1 ... {MAX_PROMPT_BYTES} bytes of text")
+        if token_ids.max() >= self._gpt.num_text_tokens:
+            raise ValueError("prompt: the tokenizer gave an id that the checkpoint does not have")
+        return token_ids
+
+    def _sampling(self, inputs: Inputs, mode: Mode) -> SamplingParams:
+        defaults = _DEFAULTS[mode]
+        temperature = inputs.get("temperature", np.array([defaults["temperature"]], np.float32))
+        allowed = (1, self._gpt.num_codebooks) if mode == "code" else (1,)
+        if temperature.ndim != 1 or len(temperature) not in allowed:
+            raise ValueError(f"temperature: has shape {temperature.shape}; allowed: {allowed}")
+        return SamplingParams(
+            # Shortest decimal of the float32 given, so that messages show what the caller wrote.
+            temperature=tuple(float(str(value)) for value in temperature),
+            top_p=_float(inputs, "top_p", 0.7),
+            top_k=int(_scalar(inputs, "top_k", 20)),
+            repetition_penalty=_float(inputs, "repetition_penalty", defaults["repetition_penalty"]),
+            min_new_tokens=int(_scalar(inputs, "min_new_tokens", 0)),
+            max_new_tokens=int(_scalar(inputs, "max_new_tokens", defaults["max_new_tokens"])),
+            seed=int(_scalar(inputs, "seed", None) if "seed" in inputs else self._draw_seed()),
+        )
+
+    def _speaker(self, inputs: Inputs, token_ids: NDArray[np.int64]) -> NDArray[np.float16] | None:
+        vector = inputs.get("speaker_embedding")
+        if vector is None:
+            return None
+        if vector.shape != (self._gpt.hidden_size,):
+            raise ValueError(
+                f"speaker_embedding: has shape {vector.shape}; this checkpoint's speakers "
+                f"have {self._gpt.hidden_size} values"
+            )
+        if not np.isfinite(vector).all() or not vector.any():
+            raise ValueError("speaker_embedding: must be finite and not all zero")
+        if self._tokenizer.speaker_id not in token_ids:
+            raise ValueError(f"speaker_embedding: the prompt has no {SPEAKER_TOKEN} token for it")
+        return vector.astype(np.float16)
+
+    def _audio_prompt(self, inputs: Inputs) -> NDArray[np.int32] | None:
+        codes = inputs.get("audio_prompt_codes")
+        if codes is None or not len(codes):
+            return None
+        if codes.ndim != 2 or codes.shape[1] != self._gpt.num_codebooks:
+            raise ValueError(
+                f"audio_prompt_codes: has shape {codes.shape}; allowed: "
+                f"(T, {self._gpt.num_codebooks})"
+            )
+        if codes.min() < 0 or codes.max() >= self._gpt.end_of_speech:
+            raise ValueError(
+                f"audio_prompt_codes: values must lie in 0 ... {self._gpt.end_of_speech - 1}"
+            )
+        return codes.astype(np.int32)
+
+
+def _mode(inputs: Inputs) -> Mode:
+    text = _text(inputs, "mode", "code", MAX_ID_BYTES)
+    if text == "code":
+        return "code"
+    if text == "text":
+        return "text"
+    raise ValueError(f"mode: {text!r} is not one of code, text")
+
+
+def _scalar(inputs: Inputs, name: str, default: Any) -> Any:
+    if name not in inputs:
+        return default
+    tensor = inputs[name]
+    if tensor.size != 1:
+        raise ValueError(f"{name}: has shape {tensor.shape}; allowed: (1,)")
+    return tensor.reshape(-1)[0]
+
+
+def _float(inputs: Inputs, name: str, default: float) -> float:
+    return float(str(_scalar(inputs, name, default)))
+
+
+def _int(inputs: Inputs, name: str, default: int, low: int, high: int) -> int:
+    value = int(_scalar(inputs, name, default))
+    if not low <= value <= high:
+        raise ValueError(f"{name}: {value} is outside {low} ... {high}")
+    return value
+
+
+def _text(inputs: Inputs, name: str, default: str, max_bytes: int) -> str:
+    raw = _scalar(inputs, name, default)
+    if isinstance(raw, str):
+        return raw
+    if len(raw) > max_bytes:
+        raise ValueError(f"{name}: {len(raw)} bytes are outside 0 ... {max_bytes}")
+    try:
+        text: str = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: is not valid UTF-8 (byte {error.start})") from None
+    return text

@@ -1,0 +1,20 @@
+"""EngineStats: plain numbers about an engine, counted where things happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class EngineStats:
+    """Counters since the start; the gauges live with their owners (scheduler, block manager)."""
+
+    num_steps: int = 0
+    """Engine steps that ran anything."""
+    num_decode_steps: int = 0
+    """Network calls that decoded a batch."""
+    num_decoded_tokens: int = 0
+    """Rows over all decode calls; divided by num_decode_steps this is the mean batch."""
+    num_prefilled_tokens: int = 0
+    num_finished: int = 0
+    """Requests that ended, for whatever reason."""
