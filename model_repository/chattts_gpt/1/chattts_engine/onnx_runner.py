@@ -38,9 +38,8 @@ class _Binding:
             ("total_sequence_length", self.longest),
         ):
             self._io.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
-        self._io.bind_output(
-            "hidden", "cpu", 0, np.float32, self.hidden.shape, _address(self.hidden)
-        )
+        hidden = self.hidden
+        self._io.bind_output("hidden", "cpu", 0, np.float32, hidden.shape, hidden.ctypes.data)
         shape = (batch, *cache.row_shape)
         for tensor in range(cache.num_tensors):
             name = f"{('key', 'value')[tensor % 2]}_{tensor // 2}"
