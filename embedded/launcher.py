@@ -1,0 +1,276 @@
+"""Run the real tritonserver of the nvidia-pytriton wheel: no Docker, no root, no GPU.
+
+`EmbeddedServer` starts it, waits until all models are ready, says why when they are not, and
+leaves no process, shared-memory region or file behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+import server_guard
+from server_files import (
+    EXIT_TIMEOUT_S,
+    EmbeddedServerError,
+    Ports,
+    PrivateFiles,
+    WheelServer,
+    check_port,
+    free_port,
+    server_command,
+    server_environment,
+)
+from server_log import explain_failure
+
+__all__ = ["EmbeddedServer", "EmbeddedServerError"]
+
+_POLL_INTERVAL_S = 0.05
+_PORT_ATTEMPTS = 3
+_DRAIN_MARGIN_S = 10.0
+_PORT_TAKEN = "already in use"
+
+
+class EmbeddedServer:
+    """One tritonserver process tree, as a context manager or with `start` and `stop`."""
+
+    def __init__(
+        self,
+        model_repository: str | os.PathLike[str],
+        *,
+        host: str = "127.0.0.1",
+        http_port: int = 0,
+        grpc_port: int = 0,
+        metrics_port: int = 0,
+        log_dir: str | os.PathLike[str] | None = None,
+        start_timeout_s: float = 300.0,
+        exit_timeout_s: int = EXIT_TIMEOUT_S,
+        extra_args: Sequence[str] = (),
+    ) -> None:
+        """Only take the settings; `start` does the work.
+
+        Args:
+            model_repository: folder with one folder per model.
+            host: IPv4 address to listen on; 0.0.0.0 lets other machines in.
+            http_port: 0 picks a free port, as for the other two.
+            grpc_port: see `http_port`.
+            metrics_port: see `http_port`.
+            log_dir: keeps tritonserver.log; default: a folder that goes away with the server.
+            start_timeout_s: seconds until all models must be ready.
+            exit_timeout_s: seconds that running requests get to finish in `stop`.
+            extra_args: further tritonserver flags, which win over the built-in ones.
+        """
+        self.model_repository = Path(model_repository).resolve()
+        self.host = host
+        self.log_file: Path | None = None
+        self.ports: Ports | None = None
+        self.pid: int | None = None
+        self._wanted = Ports(http=http_port, grpc=grpc_port, metrics=metrics_port)
+        self._log_dir = None if log_dir is None else Path(log_dir).resolve()
+        self._start_timeout_s = start_timeout_s
+        self._exit_timeout_s = exit_timeout_s
+        self._extra_args = list(extra_args)
+        self._log_offset = 0
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> EmbeddedServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def http_url(self) -> str:
+        """HOST:PORT for tritonclient.http."""
+        return f"{self._client_host}:{self._running_ports.http}"
+
+    @property
+    def grpc_url(self) -> str:
+        """HOST:PORT for tritonclient.grpc and chattts_client."""
+        return f"{self._client_host}:{self._running_ports.grpc}"
+
+    @property
+    def metrics_url(self) -> str:
+        """Where Prometheus scrapes, with scheme and path."""
+        return f"http://{self._client_host}:{self._running_ports.metrics}/metrics"
+
+    @property
+    def _client_host(self) -> str:
+        return "127.0.0.1" if self.host == "0.0.0.0" else self.host
+
+    @property
+    def _running_ports(self) -> Ports:
+        if self.ports is None:
+            raise EmbeddedServerError("the server is not running")
+        return self.ports
+
+    def start(self) -> None:
+        """Start the server and wait until every model is ready.
+
+        Raises:
+            EmbeddedServerError: with the reason from the server's log; nothing is left running.
+        """
+        if self._guard is not None:
+            raise EmbeddedServerError("the server is running already")
+        if not self.model_repository.is_dir():
+            raise EmbeddedServerError(f"no model repository at {self.model_repository}")
+        server_guard.remove_stale_traces()
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            try:
+                self._start_once()
+            except EmbeddedServerError as error:
+                is_race = _PORT_TAKEN in str(error) and 0 in asdict(self._wanted).values()
+                if not is_race or attempt == _PORT_ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _start_once(self) -> None:
+        ports = self._choose_ports()
+        try:
+            self._launch(ports)
+            self._wait_until_ready(time.monotonic() + self._start_timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _choose_ports(self) -> Ports:
+        wanted = asdict(self._wanted)
+        for name, port in wanted.items():
+            if port:
+                check_port(self.host, port, f"--{name}-port")
+        return Ports(**{name: port or free_port(self.host) for name, port in wanted.items()})
+
+    def _launch(self, ports: Ports) -> None:
+        """Start the guard, lay out the private files under its id, and hand it the job."""
+        wheel = WheelServer.find()
+        environment = server_environment(wheel, os.environ)
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", server_guard.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        guard_pid = self._guard.pid
+        server_guard.remove_traces(guard_pid)
+        files = PrivateFiles(server_guard.private_directory(guard_pid))
+        files.create(wheel)
+        self._open_log(files.root)
+        command = server_command(
+            wheel,
+            files,
+            model_repository=self.model_repository,
+            host=self.host,
+            ports=ports,
+            region_prefix=server_guard.run_name(guard_pid),
+            extra_args=[f"--exit-timeout-secs={self._exit_timeout_s}", *self._extra_args],
+        )
+        job = server_guard.Job(
+            command=command,
+            environment=environment,
+            working_directory=str(files.working_directory),
+            log_file=str(self.log_file),
+            drain_limit_s=self._exit_timeout_s + _DRAIN_MARGIN_S,
+        )
+        assert self._guard.stdin is not None
+        assert self._guard.stdout is not None
+        self._guard.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
+        self._guard.stdin.flush()
+        self.pid = int(self._guard.stdout.readline() or 0)
+        self.ports = ports
+
+    def _open_log(self, private: Path) -> None:
+        folder = self._log_dir or private
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log_file = folder / "tritonserver.log"
+        self.log_file.touch()
+        self._log_offset = self.log_file.stat().st_size
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        assert self._guard is not None
+        while not self.is_ready():
+            if self._guard.poll() is not None:
+                self._fail("the server did not start")
+            if time.monotonic() > deadline:
+                self._fail(f"the server was not ready after {self._start_timeout_s:g} s")
+            time.sleep(_POLL_INTERVAL_S)
+
+    def _fail(self, what: str) -> NoReturn:
+        raise EmbeddedServerError(f"{what}: {explain_failure(self.log())}")
+
+    def is_ready(self) -> bool:
+        """Ask the server's health endpoint; False when it does not answer."""
+        connection = http.client.HTTPConnection(self.http_url, timeout=5)
+        try:
+            connection.request("GET", "/v2/health/ready")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def log(self) -> str:
+        """Return what this server has written so far; empty after `stop` without a log_dir."""
+        if self.log_file is None or not self.log_file.exists():
+            return ""
+        with self.log_file.open("rb") as file:
+            file.seek(self._log_offset)
+            return file.read().decode(errors="replace")
+
+    def wait(self) -> NoReturn:
+        """Block until the server ends by itself.
+
+        Raises:
+            EmbeddedServerError: always, since only `stop` ends it in order.
+        """
+        assert self._guard is not None
+        code = self._guard.wait()
+        self._fail(f"the server ended by itself with exit code {code}")
+
+    def stop(self) -> int | None:
+        """Let running requests finish, end the server, and remove its traces.
+
+        A second interrupt while it waits ends the server at once.
+
+        Returns:
+            The server's exit code (0 after an orderly end), None if it was not running.
+        """
+        try:
+            return self._end(server_guard.STOP)
+        except KeyboardInterrupt:
+            self.kill()
+            raise
+
+    def kill(self) -> int | None:
+        """End the server at once and remove its traces; returns as `stop` does."""
+        return self._end(server_guard.KILL)
+
+    def _end(self, order: bytes) -> int | None:
+        if self._guard is None:
+            return None
+        assert self._guard.stdin is not None
+        assert self._guard.stdout is not None
+        with contextlib.suppress(BrokenPipeError):  # where the server ended by itself
+            os.write(self._guard.stdin.fileno(), order)
+        code = self._guard.wait()
+        server_guard.remove_traces(self._guard.pid)
+        self._guard.stdin.close()
+        self._guard.stdout.close()
+        self._guard = self.ports = self.pid = None
+        return code

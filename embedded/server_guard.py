@@ -1,0 +1,212 @@
+"""The small process between the launcher and tritonserver: nothing is left behind when either ends.
+
+The launcher starts this file as a script and keeps the writing end of its standard input. The
+first line is the job (JSON, see `Job`); a later "stop" line drains the server, "kill" ends it at
+once, and end of file means that the launcher died, however it died: then the server is drained,
+and the private directory is removed as well. Names on disk carry this process's id, so a later
+start can tell leftovers of the dead from the files of the living.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+STOP = b"stop\n"
+KILL = b"kill\n"
+
+_STDIN, _STDOUT = 0, 1
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_REAP_LIMIT_S = 10.0
+_OWN_NAME = re.compile(r"chattts-server-(\d+)-(\d+)-")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the launcher asks for."""
+
+    command: list[str]
+    """The server's command line."""
+    environment: dict[str, str]
+    """Its whole environment."""
+    working_directory: str
+    """An empty folder: the stubs import from it first."""
+    log_file: str
+    """Receives stdout and stderr of server and stubs, appended."""
+    drain_limit_s: float
+    """Seconds from SIGTERM to SIGKILL."""
+
+
+def run_name(pid: int) -> str:
+    """Return the prefix of everything that the server guarded by process `pid` leaves on disk.
+
+    The pid namespace is part of it: where containers share /dev/shm, ids of one mean nothing in
+    another.
+    """
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    return f"chattts-server-{namespace}-{pid}-"
+
+
+def private_directory(pid: int) -> Path:
+    """Return the folder that holds the backends, the log and the empty working directory."""
+    return Path(tempfile.gettempdir()) / f"{run_name(pid)}files"
+
+
+def remove_shared_memory(pid: int) -> None:
+    """Unlink the shared-memory regions of the server guarded by process `pid`."""
+    for region in SHARED_MEMORY.glob(f"{run_name(pid)}*"):
+        region.unlink(missing_ok=True)
+
+
+def remove_traces(pid: int) -> None:
+    """Remove all files of the server guarded by process `pid`; it must be dead."""
+    remove_shared_memory(pid)
+    shutil.rmtree(private_directory(pid), ignore_errors=True)
+
+
+def remove_stale_traces() -> None:
+    """Remove the files of this user's earlier servers whose guard was killed."""
+    for pid in sorted(_guard_pids_on_disk()):
+        if not _is_alive(pid):
+            remove_traces(pid)
+
+
+def _guard_pids_on_disk() -> set[int]:
+    own_namespace = str(os.stat("/proc/self/ns/pid").st_ino)
+    found = set()
+    for folder in (SHARED_MEMORY, Path(tempfile.gettempdir())):
+        for path in folder.glob("chattts-server-*"):
+            match = _OWN_NAME.match(path.name)
+            if match and match[1] == own_namespace and path.stat().st_uid == os.geteuid():
+                found.add(int(match[2]))
+    return found
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def _die_with_guard() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _start(job: Job) -> subprocess.Popen[bytes]:
+    """Start the server in a session of its own, so that its stubs can be killed as a group."""
+    with open(job.log_file, "ab") as log:
+        return subprocess.Popen(
+            job.command,
+            cwd=job.working_directory,
+            env=job.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # safe here: this process has one thread
+            preexec_fn=_die_with_guard,
+        )
+
+
+def _signals_as_bytes() -> int:
+    """Turn termination signals into bytes on a pipe; return its reading end."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _readable(descriptors: list[int], deadline: float | None) -> list[int]:
+    """Wait for readable descriptors; return none of them when the deadline passed."""
+    limit = None if deadline is None else max(0.0, deadline - time.monotonic())
+    return select.select(descriptors, [], [], limit)[0]
+
+
+def _wait_for_end(server: subprocess.Popen[bytes], drain_limit_s: float, signals: int) -> bool:
+    """Wait until the server has ended, passing on stop requests; True if the launcher is gone."""
+    ended = os.pidfd_open(server.pid)
+    watched = [ended, signals, _STDIN]
+    deadline: float | None = None
+    while True:
+        ready = _readable(watched, deadline)
+        orders = b"".join(os.read(fd, 64) for fd in ready if fd != ended)
+        if _STDIN in ready and not orders:
+            watched.remove(_STDIN)
+        if ended in ready:
+            return _STDIN not in watched or _is_at_end(_STDIN)
+        if KILL in orders or not ready:
+            os.killpg(server.pid, signal.SIGKILL)
+            deadline = None
+        elif deadline is None:
+            server.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + drain_limit_s
+
+
+def _is_at_end(descriptor: int) -> bool:
+    return descriptor in _readable([descriptor], time.monotonic()) and not os.read(descriptor, 64)
+
+
+def _end_group(server: subprocess.Popen[bytes]) -> int:
+    """Kill what is left of the server's session and reap it; return the server's exit code."""
+    os.killpg(server.pid, signal.SIGKILL)  # not reaped yet, so the id is still its own
+    code = server.wait()
+    deadline = time.monotonic() + _REAP_LIMIT_S
+    while time.monotonic() < deadline:
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.01)
+        except ChildProcessError:
+            break
+    return code
+
+
+def main() -> int:
+    """Serve one job; return the server's exit code, 128 + N where signal N ended it."""
+    signals = _signals_as_bytes()
+    own_pid = os.getpid()
+    with open(_STDIN, "rb", buffering=0, closefd=False) as orders:
+        line = orders.readline()
+    if not line.endswith(b"\n"):
+        remove_traces(own_pid)
+        return 0
+    job = Job(**json.loads(line))
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    server = _start(job)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(_STDOUT, b"%d\n" % server.pid)
+    is_launcher_gone = _wait_for_end(server, job.drain_limit_s, signals)
+    code = _end_group(server)
+    remove_shared_memory(own_pid)
+    if is_launcher_gone:
+        remove_traces(own_pid)
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
