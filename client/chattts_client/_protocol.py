@@ -1,0 +1,262 @@
+"""Requests to tensors and tensors to results, for gRPC and HTTP alike.
+
+The only file that knows the models' tensor names, types and metadata keys; `config.pbtxt` is the
+contract and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._exceptions import InvalidRequestError, ProtocolError
+from ._json import JsonObject, get, get_list, get_number, parse_object
+from ._types import AudioChunk, Samples, SpeechWarning, Summary, Timings, Voice
+
+STREAMING_MODEL: Final = "chattts"
+"""Many responses per request; gRPC only."""
+UNARY_MODEL: Final = "chattts_unary"
+"""The same inputs and outputs, one response per request; what HTTP needs."""
+
+INPUTS: Final[Mapping[str, str]] = {
+    "text": "BYTES",
+    "voice": "BYTES",
+    "language": "BYTES",
+    "style": "BYTES",
+    "refine": "BOOL",
+    "temperature": "FP32",
+    "top_p": "FP32",
+    "top_k": "INT32",
+    "repetition_penalty": "FP32",
+    "min_new_tokens": "INT32",
+    "max_new_tokens": "INT32",
+    "seed": "UINT64",
+    "stream": "BOOL",
+    "latency": "BYTES",
+    "encoding": "BYTES",
+    "priority": "INT32",
+    "deadline_ms": "INT32",
+    "options": "BYTES",
+}
+"""Input name to data type; each has the shape [1]."""
+OUTPUTS: Final[Mapping[str, str]] = {
+    "audio": "FP32",
+    "audio_bytes": "BYTES",
+    "sample_rate": "INT32",
+    "is_final": "BOOL",
+    "metadata": "BYTES",
+}
+"""Output name to data type; each has the shape [1], but for `audio`, which is [S]."""
+OWN_INPUTS: Final = frozenset({"text", "stream", "encoding"})
+"""Inputs that the client sets itself: they are not options. Samples travel as float32."""
+
+DEADLINE_MARGIN_S: Final = 1.0
+"""How long the server works on after the caller's time limit, so that the limit is what is seen."""
+
+_INTEGERS: Final[Mapping[str, type[np.integer[Any]]]] = {"INT32": np.int32, "UINT64": np.uint64}
+
+Reader = Callable[[str], NDArray[Any] | None]
+"""Output name to its array, or None if the response lacks it."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class InputTensor:
+    """One input of a request."""
+
+    name: str
+    """A key of INPUTS."""
+    data: NDArray[Any]
+    """(1,); BYTES as an object array of bytes."""
+
+    @property
+    def datatype(self) -> str:
+        """The KServe name of the data type."""
+        return INPUTS[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRequest:
+    """One request, ready for either transport."""
+
+    request_id: str
+    """Sent with the request; the server's log and metadata carry it."""
+    tensors: tuple[InputTensor, ...]
+    """Inputs that are not left to their defaults."""
+
+
+def speech_request(text: str, options: Mapping[str, object], *, stream: bool) -> SpeechRequest:
+    """Encode a text and its options (the keys of `SpeechOptions`).
+
+    Args:
+        text: what to say.
+        options: values of the other inputs; None counts as not given.
+        stream: false asks for one response with the whole utterance.
+
+    Raises:
+        InvalidRequestError: a value has the wrong type or does not fit the input's data type.
+        TypeError: an unknown option.
+    """
+    for name in options:
+        if name not in INPUTS or name in OWN_INPUTS:
+            raise TypeError(f"unknown option {name!r}")
+    values = {"text": text, "stream": stream, **options}
+    tensors = [_encode(name, value) for name, value in values.items() if value is not None]
+    return SpeechRequest(_new_request_id(), tuple(tensors))
+
+
+def voices_request() -> SpeechRequest:
+    """Encode the request for the list of voices."""
+    text, options = _encode("text", ""), _encode("options", {"list_voices": True})
+    return SpeechRequest(_new_request_id(), (text, options))
+
+
+def with_deadline(request: SpeechRequest, timeout_s: float | None) -> SpeechRequest:
+    """Let the server stop soon after the caller has given up, unless a deadline is set already."""
+    if timeout_s is None or any(tensor.name == "deadline_ms" for tensor in request.tensors):
+        return request
+    deadline_ms = math.ceil(min((timeout_s + DEADLINE_MARGIN_S) * 1000, np.iinfo(np.int32).max))
+    tensors = (*request.tensors, _encode("deadline_ms", deadline_ms))
+    return replace(request, tensors=tensors)
+
+
+def read_chunk(read: Reader, index: int) -> AudioChunk:
+    """Decode response number `index` of a request.
+
+    Raises:
+        ProtocolError: an output or a metadata key is missing or malformed.
+    """
+    metadata = _read_metadata(read)
+    is_final = bool(_scalar(read, "is_final"))
+    return AudioChunk(
+        samples=_read_samples(read),
+        sample_rate=int(_scalar(read, "sample_rate")),
+        index=index,
+        segment_index=get(metadata, "segment_index", int),
+        num_segments=get(metadata, "num_segments", int),
+        is_final=is_final,
+        summary=_read_summary(metadata) if is_final else None,
+    )
+
+
+def read_voices(read: Reader) -> tuple[Voice, ...]:
+    """Decode the answer to `voices_request`.
+
+    Raises:
+        ProtocolError: the metadata has no well-formed list of voices.
+    """
+    return tuple(
+        Voice(*(get(entry, key, str) for key in ("name", "language", "description")))
+        for entry in get_list(_read_metadata(read), "voices", dict)
+    )
+
+
+def _new_request_id() -> str:
+    return uuid.uuid4().hex
+
+
+def _encode(name: str, value: object) -> InputTensor:
+    datatype = INPUTS[name]
+    if datatype == "BYTES":
+        data = np.array([_encode_bytes(name, value)], dtype=np.object_)
+    elif datatype == "BOOL":
+        data = np.array([_expect(name, value, bool)])
+    elif datatype == "FP32":
+        data = np.array([_encode_float(name, value)])
+    else:
+        data = np.array([_encode_integer(name, value, datatype)])
+    return InputTensor(name, data)
+
+
+def _encode_bytes(name: str, value: object) -> bytes:
+    try:
+        if name == "options":
+            value = json.dumps(value, ensure_ascii=False)
+        return _expect(name, value, str).encode()
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError(f"{name}: {error}", field=name) from error
+
+
+def _encode_float(name: str, value: object) -> np.float32:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InvalidRequestError(f"{name}: {value!r} is not a number", field=name)
+    with np.errstate(over="ignore"):  # what overflows becomes infinite, which the server refuses
+        return np.float32(value)
+
+
+def _encode_integer(name: str, value: object, datatype: str) -> np.integer[Any]:
+    kind = _INTEGERS[datatype]
+    limits = np.iinfo(kind)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise InvalidRequestError(f"{name}: {value!r} is not a whole number", field=name)
+    number = int(value)
+    if not limits.min <= number <= limits.max:
+        message = f"{name}: {number} is outside {limits.min} ... {limits.max}"
+        raise InvalidRequestError(message, field=name)
+    return kind(number)
+
+
+def _expect(name: str, value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        message = f"{name}: {value!r} is not a {kind.__name__}"
+        raise InvalidRequestError(message, field=name)
+    return value
+
+
+def _array(read: Reader, name: str) -> NDArray[Any]:
+    array = read(name)
+    if array is None:
+        raise ProtocolError(f"the answer lacks the output {name!r}")
+    return array
+
+
+def _scalar(read: Reader, name: str) -> Any:
+    array = _array(read, name)
+    if array.size != 1:
+        raise ProtocolError(f"the output {name!r} has {array.size} values instead of one")
+    return array.reshape(-1)[0]
+
+
+def _read_samples(read: Reader) -> Samples:
+    array = _array(read, "audio")
+    if array.dtype != np.float32 or array.ndim != 1:
+        raise ProtocolError(f"the output 'audio' is {array.dtype} {list(array.shape)}")
+    samples = array.view()
+    samples.flags.writeable = False
+    return samples
+
+
+def _read_metadata(read: Reader) -> JsonObject:
+    return parse_object(_scalar(read, "metadata"))
+
+
+def _read_summary(metadata: JsonObject) -> Summary:
+    timings: JsonObject = get(metadata, "timings", dict)
+    return Summary(
+        request_id=get(metadata, "request_id", str),
+        seed=get(metadata, "seed", int),
+        voice=get(metadata, "voice", str),
+        finish_reasons=get_list(metadata, "finish_reasons", str),
+        warnings=tuple(
+            SpeechWarning(get(warning, "code", str), get(warning, "message", str))
+            for warning in get_list(metadata, "warnings", dict)
+        ),
+        timings=Timings(
+            queue_ms=get_number(timings, "queue_ms"),
+            first_audio_ms=get_number(timings, "first_audio_ms"),
+            total_ms=get_number(timings, "total_ms"),
+            audio_s=get_number(timings, "audio_s"),
+        ),
+        text_segments=get_list(metadata, "text_segments", str),
+        model_version=get(metadata, "model_version", str),
+        checkpoint=get(metadata, "checkpoint", str),
+        precision=get(metadata, "precision", str),
+        untrained=get(metadata, "untrained", bool),
+    )

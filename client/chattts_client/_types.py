@@ -1,0 +1,194 @@
+"""What goes into a request and what comes back: plain immutable values, no network.
+
+Audio is always mono float32 in -1 ... 1. S is the number of samples.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Final, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._audio import wav_bytes, write_wav
+
+Samples = NDArray[np.float32]
+
+
+class Unset(enum.Enum):
+    """Says "not given" where None already means "no limit"."""
+
+    TOKEN = enum.auto()
+
+
+UNSET: Final = Unset.TOKEN
+
+
+class SpeechOptions(TypedDict, total=False):
+    """Keyword arguments of `synthesize` and `stream`; a key left out takes the server's default.
+
+    The server checks the ranges and answers with `InvalidRequestError`.
+    """
+
+    voice: str
+    """A name from `list_voices`, a speaker string, or empty for the model's own choice."""
+    language: Literal["auto", "zh", "en"]
+    """Which language's rules read the text. Default: auto."""
+    style: str
+    """Control tokens before the text, such as `[speed_5][oral_2]`. Default: `[speed_5]`."""
+    refine: bool
+    """Let the model rewrite the text with its own pauses first. Default: false."""
+    temperature: float
+    """Softmax temperature, 0.00001 ... 2. Default: 0.3."""
+    top_p: float
+    """Nucleus mass, above 0 and at most 1. Default: 0.7."""
+    top_k: int
+    """Candidates kept, 1 ... 626. Default: 20."""
+    repetition_penalty: float
+    """Penalty over the last 16 codes of a codebook, 0.5 ... 2. Default: 1.05."""
+    min_new_tokens: int
+    """Steps before end of speech is allowed, per segment (46.875 are one second). Default: 0."""
+    max_new_tokens: int
+    """Most steps per segment, 1 ... 2048. Default: 2048."""
+    seed: int
+    """Same request and seed, same samples, 0 ... 2**64 - 1. Default: drawn, and returned."""
+    latency: Literal["exact"]
+    """exact: streamed samples equal the one-shot samples. Default: exact."""
+    priority: int
+    """1 (first) ... 3 (last). Default: 2."""
+    deadline_ms: int
+    """Milliseconds until the *server* ends the request with finish reason "deadline" and what it
+    has by then; 0 = none. Default: 0. `timeout_s` is the caller's own limit and raises instead."""
+    options: Mapping[str, object]
+    """Rarely used switches, such as `{"split": False}`; an unknown key is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """One voice of the server's registry."""
+
+    name: str
+    """What to pass as `voice`."""
+    language: str
+    """The language it was made for: zh or en; empty if none is stated."""
+    description: str
+    """One sentence for people; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechWarning:
+    """Something the caller should know about an utterance that was spoken all the same."""
+
+    code: str
+    """Stable machine-readable name."""
+    message: str
+    """One sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The server's own measurements of one request, without the network."""
+
+    queue_ms: float
+    """Milliseconds spent waiting for a slot."""
+    first_audio_ms: float
+    """Milliseconds from arrival to the first audio."""
+    total_ms: float
+    """Milliseconds from arrival to the last audio."""
+    audio_s: float
+    """Seconds of audio made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What the last response says about the whole utterance."""
+
+    request_id: str
+    """Names the request in the server's log."""
+    seed: int
+    """The seed that was used: pass it again for the same samples."""
+    voice: str
+    """The voice that spoke; empty if none was asked for."""
+    finish_reasons: tuple[str, ...]
+    """Why each segment ended: eos, length, cancelled, deadline or error."""
+    warnings: tuple[SpeechWarning, ...]
+    """Empty when there is nothing to say."""
+    timings: Timings
+    """The server's measurements."""
+    text_segments: tuple[str, ...]
+    """The pieces that the text was cut into, as they were spoken."""
+    model_version: str
+    """Version of the model that answered."""
+    checkpoint: str
+    """Name of the weights that spoke."""
+    precision: str
+    """Number format of the token model, such as fp32 or int8."""
+    untrained: bool
+    """True: the weights are random and the audio is noise by design."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AudioChunk:
+    """One response of a stream: the next samples of the utterance."""
+
+    samples: Samples
+    """(S,) float32 in -1 ... 1, read-only; S may be 0 in the last chunk."""
+    sample_rate: int
+    """Hz."""
+    index: int
+    """Position in the stream, from 0."""
+    segment_index: int
+    """Which piece of the text this belongs to, from 0."""
+    num_segments: int
+    """Pieces that the text was cut into."""
+    is_final: bool
+    """True on the last chunk, and only there."""
+    summary: Summary | None
+    """Present on the last chunk, and only there."""
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds of audio in this chunk."""
+        return len(self.samples) / self.sample_rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Audio(Summary):
+    """A whole utterance: its samples, what the server says about it, and how long it took."""
+
+    samples: Samples
+    """(S,) float32 in -1 ... 1, read-only."""
+    sample_rate: int
+    """Hz."""
+    time_to_first_audio_s: float
+    """Seconds from the call to the first samples in the caller's hands."""
+    elapsed_s: float
+    """Seconds from the call to the last samples in the caller's hands."""
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds of audio."""
+        return len(self.samples) / self.sample_rate
+
+    @property
+    def real_time_factor(self) -> float:
+        """Seconds waited per second of audio: below 1 is faster than speech."""
+        return self.elapsed_s / self.duration_s if len(self.samples) else math.inf
+
+    def to_wav_bytes(self) -> bytes:
+        """The utterance as a complete WAV file: mono, 16 bit."""
+        return wav_bytes(self.samples, self.sample_rate)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the utterance to `path`, whose suffix must be .wav.
+
+        Raises:
+            ValueError: another suffix; nothing is written.
+            OSError: the file cannot be written.
+        """
+        write_wav(path, self.samples, self.sample_rate)
