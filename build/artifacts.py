@@ -1,0 +1,213 @@
+"""Write every file of a repository from a checkpoint into a folder, each one checked.
+
+Knows the repository's file names; knows nothing of stamps, locks or of moving into place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import gpt_graph
+import layout
+import numpy as np
+import reference_gpt
+import selfcheck
+import vocoder_graph
+from checkpoint import Array, Checkpoint, CheckpointError
+from files import write_bytes, write_json
+from gpt_graph import Precision
+from safetensors.numpy import save
+from text_codes import decode_speaker
+
+Runner = Literal["onnx", "torch"]
+
+FORMAT = 1
+GPT_WEIGHTS = "chattts_gpt/1/weights"
+CHATTTS_WEIGHTS = "chattts/1/weights"
+VOCODER_FILE = "chattts_vocoder/1/model.onnx"
+WORDS_FILE = "domain_words.txt"
+VOICES_FILE = "voices.json"
+VOICE_FIELDS = ("name", "speaker", "language", "description")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One finished file: its path in the repository and what its check found."""
+
+    path: str
+    note: str
+
+
+class RepositoryWriter:
+    """Writes the files of one repository below `folder`."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, folder: Path, precision: Precision, runner: Runner
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._folder = folder
+        self._precision: Precision = precision
+        self._runner = runner
+
+    def write(self) -> Iterator[Written]:
+        """Write all files, one by one.
+
+        Raises:
+            CheckpointError: tokenizer or voices do not fit the weights.
+            CheckError: a graph computes something else than the reference.
+        """
+        tokenizer = self._checkpoint.root / layout.TOKENIZER_FILE
+        check_tokenizer(tokenizer, self._checkpoint.gpt.num_text_tokens)
+        yield from self._small_files(tokenizer)
+        yield from self._gpt_files()
+        data = vocoder_graph.write_hidden_vocoder(self._checkpoint)
+        path = self._save(VOCODER_FILE, data)
+        yield Written(VOCODER_FILE, selfcheck.check_vocoder(path, self._checkpoint))
+
+    def _save(self, name: str, data: bytes) -> Path:
+        path = self._folder / name
+        write_bytes(path, data)
+        return path
+
+    def _save_json(self, name: str, value: dict[str, Any]) -> Written:
+        write_json(self._folder / name, value)
+        return Written(name, "")
+
+    def _small_files(self, tokenizer: Path) -> Iterator[Written]:
+        checkpoint = self._checkpoint
+        common = {
+            "format": FORMAT,
+            "checkpoint": checkpoint.name,
+            "untrained": checkpoint.is_untrained,
+            "precision": self._precision,
+        }
+        voices, default = read_voices(checkpoint)
+        yield self._save_json(
+            f"{CHATTTS_WEIGHTS}/checkpoint.json",
+            {
+                **common,
+                "sample_rate": layout.SAMPLE_RATE,
+                "hidden_size": checkpoint.gpt.hidden_size,
+                "samples_per_step": layout.SAMPLES_PER_STEP,
+                "context_steps": checkpoint.context_steps,
+                "special_tokens": list(layout.SPECIAL_TOKENS),
+                "default_voice": default,
+            },
+        )
+        yield self._save_json(f"{CHATTTS_WEIGHTS}/{VOICES_FILE}", {"voices": voices})
+        yield self._save_json(
+            f"{GPT_WEIGHTS}/gpt_config.json",
+            {**common, "runner": self._runner, **asdict(checkpoint.gpt)},
+        )
+        copies = [
+            (tokenizer, f"{folder}/tokenizer.json") for folder in (CHATTTS_WEIGHTS, GPT_WEIGHTS)
+        ]
+        words = checkpoint.root / WORDS_FILE
+        if words.exists():
+            copies.append((words, f"{CHATTTS_WEIGHTS}/{WORDS_FILE}"))
+        for source, name in copies:
+            self._save(name, source.read_bytes())
+            yield Written(name, "")
+
+    def _gpt_files(self) -> Iterator[Written]:
+        sizes, embed = self._checkpoint.gpt, self._checkpoint.load("Embed")
+        name = f"{GPT_WEIGHTS}/embeddings.safetensors"
+        codes = [embed[f"emb_code.{i}.weight"] for i in range(sizes.num_codebooks)]
+        tables = {"emb_text": embed["emb_text.weight"], "emb_code": np.stack(codes)}
+        self._save(name, save(tables))
+        yield Written(name, "")
+        tensors = self._checkpoint.load("gpt")
+        if self._runner == "torch":
+            yield self._torch_file(tensors, embed)
+            return
+        embeds = selfcheck.sample_embeddings(sizes, embed)
+        hidden = reference_gpt.hidden_states(embeds, tensors, sizes)
+        name = f"{GPT_WEIGHTS}/gpt.onnx"
+        path = self._save(name, gpt_graph.write_gpt(sizes, tensors, self._precision))
+        del tensors
+        yield Written(name, selfcheck.check_gpt(path, embeds, hidden, sizes, self._precision))
+        yield from self._head_files(embed, hidden)
+
+    def _head_files(self, embed: dict[str, Array], hidden: Array) -> Iterator[Written]:
+        sizes = self._checkpoint.gpt
+        name = f"{GPT_WEIGHTS}/code_head.onnx"
+        path = self._save(name, gpt_graph.write_code_head(sizes, embed))
+        wanted = reference_gpt.code_logits(hidden, embed, sizes)
+        yield Written(name, selfcheck.check_head(path, hidden, wanted))
+        name = f"{GPT_WEIGHTS}/text_head.onnx"
+        path = self._save(name, gpt_graph.write_text_head(sizes, embed))
+        wanted = reference_gpt.text_logits(hidden, embed)
+        yield Written(name, selfcheck.check_head(path, hidden, wanted))
+
+    def _torch_file(self, tensors: dict[str, Array], embed: dict[str, Array]) -> Written:
+        heads = ("text", *(f"code.{i}" for i in range(self._checkpoint.gpt.num_codebooks)))
+        folded = {f"head_{head}.weight": gpt_graph.folded_head(embed, head) for head in heads}
+        name = f"{GPT_WEIGHTS}/gpt.safetensors"
+        self._save(name, save({**tensors, **folded}))
+        return Written(name, "")
+
+
+def optional_files() -> list[str]:
+    """Return repository files that only some builds write."""
+    names = ("gpt.onnx", "code_head.onnx", "text_head.onnx", "gpt.safetensors")
+    return [*(f"{GPT_WEIGHTS}/{name}" for name in names), f"{CHATTTS_WEIGHTS}/{WORDS_FILE}"]
+
+
+def check_tokenizer(path: Path, num_text_tokens: int) -> None:
+    """Check that a tokenizer.json has the control tokens and no id without an embedding.
+
+    Raises:
+        CheckpointError: it does not fit.
+    """
+    try:
+        tokenizer = json.loads(path.read_text(encoding="utf-8"))
+        ids = dict(tokenizer["model"]["vocab"])
+        ids.update({token["content"]: token["id"] for token in tokenizer["added_tokens"]})
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: not a WordPiece tokenizer file ({error!r})") from error
+    missing = [token for token in layout.SPECIAL_TOKENS if token not in ids]
+    if missing:
+        raise CheckpointError(f"{path}: control tokens missing: {', '.join(missing)}")
+    largest = max(ids.values())
+    if largest >= num_text_tokens:
+        raise CheckpointError(f"{path}: id {largest}, but only {num_text_tokens} text embeddings")
+
+
+def read_voices(checkpoint: Checkpoint) -> tuple[list[dict[str, str]], str]:
+    """Return the voices beside the checkpoint and the default voice's name ("" for none).
+
+    Raises:
+        CheckpointError: the file has another form, or a speaker string does not fit the weights.
+    """
+    path = checkpoint.root / VOICES_FILE
+    if not path.exists():
+        return [], ""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        voices = [
+            {field: str(voice[field]) for field in VOICE_FIELDS} for voice in content["voices"]
+        ]
+        default = str(content.get("default", ""))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path}: not a voices file ({error!r})") from error
+    names = [voice["name"] for voice in voices]
+    if len(set(names)) < len(names) or default not in ("", *names):
+        raise CheckpointError(f"{path}: names must be unique and the default one of them")
+    for voice in voices:
+        _check_speaker(path, voice, checkpoint.gpt.hidden_size)
+    return voices, default
+
+
+def _check_speaker(path: Path, voice: dict[str, str], hidden_size: int) -> None:
+    try:
+        vector = decode_speaker(voice["speaker"])
+    except ValueError as error:
+        raise CheckpointError(f"{path}: voice {voice['name']}: {error}") from error
+    if len(vector) != hidden_size or not np.isfinite(vector).all():
+        raise CheckpointError(
+            f"{path}: voice {voice['name']}: {len(vector)} values, {hidden_size} finite ones needed"
+        )

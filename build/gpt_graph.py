@@ -1,0 +1,220 @@
+"""Write the GPT and its heads as ONNX graphs, float32 or int8.
+
+The graph is the Llama network between input embeddings and the final norm. Attention is the
+ONNX Runtime's GroupQueryAttention with rotary embedding inside; past and present keys and values
+are meant to be the same buffer (I/O binding). Everything else works on a (rows, features) view,
+and no operator mixes rows: a sequence's numbers do not depend on what it is batched with.
+
+int8: weights are uint8 around 128 with one scale per output column; activations are scaled per row
+(largest magnitude over 127), so that a row never depends on its neighbours. uint8 weights, since
+the uint8 x int8 kernels saturate on processors without VNNI. Integer sums are exact.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from checkpoint import Array, Tensors
+from layout import GptSizes
+from onnx_graph import INT32, MICROSOFT, GraphWriter
+
+Precision = Literal["fp32", "int8"]
+
+ZERO_POINT = 128
+MAX_LEVEL = 127
+SMALLEST_SCALE = np.finfo(np.float32).tiny
+"""Row scale of a row of zeros: any positive number gives zeros back."""
+
+
+def quantize_columns(weight: Array) -> tuple[npt.NDArray[np.uint8], Array]:
+    """Quantise a (K, N) weight per column.
+
+    Returns:
+        Levels (K, N) uint8 in 1 ... 255 around 128, and scales (N,) float32.
+    """
+    largest = np.abs(weight).max(axis=0)
+    scale = np.maximum(largest / np.float32(MAX_LEVEL), SMALLEST_SCALE).astype(np.float32)
+    levels = np.rint(weight / scale) + ZERO_POINT
+    return levels.astype(np.uint8), scale
+
+
+def rope_caches(sizes: GptSizes) -> tuple[Array, Array]:
+    """Return cosines and sines (positions, head_dim / 2) float32, computed in float64."""
+    half = np.arange(0, sizes.head_dim, 2, dtype=np.float64) / sizes.head_dim
+    positions = np.arange(sizes.max_position_embeddings, dtype=np.float64)
+    angles = positions[:, None] * sizes.rope_theta**-half
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+class _GptWriter:
+    """Writes one GPT graph; holds what the layers share."""
+
+    def __init__(self, sizes: GptSizes, tensors: Tensors, precision: Precision) -> None:
+        self.sizes = sizes
+        self.tensors = tensors
+        self.precision = precision
+        self.graph = GraphWriter("chattts_gpt")
+
+    def write(self) -> bytes:
+        graph, hidden = self.graph, self.sizes.hidden_size
+        embeds = graph.input("inputs_embeds", ("batch", "steps", hidden))
+        graph.input("seqlens_k", ("batch",), INT32)
+        graph.input("total_sequence_length", (), INT32)
+        cos, sin = rope_caches(self.sizes)
+        graph.constant("cos_cache", cos)
+        graph.constant("sin_cache", sin)
+        graph.output("hidden", ("batch", "steps", hidden))
+        shape = graph.node("Shape", [embeds], start=0, end=2)
+        residual = graph.node("Reshape", [embeds, graph.integers(-1, hidden)])
+        normed = graph.node(
+            "SimplifiedLayerNormalization",
+            [residual, self._norm("layers.0.input_layernorm.weight")],
+            epsilon=self.sizes.rms_norm_eps,
+            axis=-1,
+        )
+        for layer in range(self.sizes.num_layers):
+            attended = self._attention(layer, normed, shape)
+            after = self._norm(f"layers.{layer}.post_attention_layernorm.weight")
+            normed, residual = self._add_and_norm(residual, attended, after)
+            last = layer + 1 == self.sizes.num_layers
+            after = self._norm(
+                "norm.weight" if last else f"layers.{layer + 1}.input_layernorm.weight"
+            )
+            normed, residual = self._add_and_norm(residual, self._mlp(layer, normed), after)
+        graph.node("Reshape", [normed, self._batched(shape, hidden)], "hidden")
+        return graph.serialize()
+
+    def _norm(self, name: str) -> str:
+        return self.graph.constant(name, self.tensors[name])
+
+    def _batched(self, shape: str, features: int) -> str:
+        return self.graph.node("Concat", [shape, self.graph.integers(features)], axis=0)
+
+    def _add_and_norm(self, residual: str, update: str, weight: str) -> tuple[str, str]:
+        total = f"{update}_total"
+        normed = f"{update}_normed"
+        self.graph.nodes(
+            "SkipSimplifiedLayerNormalization",
+            [residual, update, weight],
+            [normed, "", "", total],
+            MICROSOFT,
+            epsilon=self.sizes.rms_norm_eps,
+        )
+        return normed, total
+
+    def _attention(self, layer: int, normed: str, shape: str) -> str:
+        graph, sizes = self.graph, self.sizes
+        prefix = f"layers.{layer}.self_attn."
+        qkv = self._linear(f"{prefix}qkv", normed, [f"{prefix}{name}_proj" for name in "qkv"])
+        qkv = graph.node("Reshape", [qkv, self._batched(shape, 3 * sizes.attention_size)])
+        cache = ("batch", sizes.num_heads, "max_length", sizes.head_dim)
+        past = [graph.input(f"past_{kind}_{layer}", cache) for kind in ("key", "value")]
+        present = [graph.output(f"present_{kind}_{layer}", cache) for kind in ("key", "value")]
+        lengths = ["seqlens_k", "total_sequence_length"]
+        output, *_ = graph.nodes(
+            "GroupQueryAttention",
+            [qkv, "", "", *past, *lengths, "cos_cache", "sin_cache"],
+            [f"{prefix}output", *present],
+            MICROSOFT,
+            num_heads=sizes.num_heads,
+            kv_num_heads=sizes.num_heads,
+            do_rotary=1,
+            rotary_interleaved=0,
+        )
+        rows = graph.node("Reshape", [output, graph.integers(-1, sizes.attention_size)])
+        return self._linear(f"{prefix}o", rows, [f"{prefix}o_proj"])
+
+    def _mlp(self, layer: int, normed: str) -> str:
+        graph, prefix = self.graph, f"layers.{layer}.mlp."
+        both = self._linear(f"{prefix}gate_up", normed, [f"{prefix}gate_proj", f"{prefix}up_proj"])
+        halves = [f"{both}_gate", f"{both}_up"]
+        gate, up = graph.nodes("Split", [both], halves, axis=1)
+        silu = graph.node("Mul", [gate, graph.node("Sigmoid", [gate])])
+        return self._linear(f"{prefix}down", graph.node("Mul", [silu, up]), [f"{prefix}down_proj"])
+
+    def _linear(self, name: str, rows: str, weights: list[str]) -> str:
+        """Multiply (rows, K) by the stacked weights; the result is (rows, N)."""
+        stacked = np.concatenate([self.tensors[f"{weight}.weight"] for weight in weights])
+        if self.precision == "fp32":
+            weight = self.graph.constant(name, stacked.T)
+            return self.graph.node("MatMul", [rows, weight], f"{name}_out")
+        return self._quantized_linear(name, rows, stacked.T)
+
+    def _quantized_linear(self, name: str, rows: str, weight: Array) -> str:
+        graph = self.graph
+        levels, column_scale = quantize_columns(weight)
+        zero = graph.constant("zero_point", np.uint8(ZERO_POINT))
+        row_scale = self._row_scale(rows)
+        scaled = graph.node("Div", [rows, row_scale])
+        one = graph.constant("one", np.float32(1))
+        quantized = graph.node("QuantizeLinear", [scaled, one, zero])
+        product = graph.node(
+            "MatMulIntegerToFloat",
+            [
+                quantized,
+                graph.constant(name, levels),
+                one,
+                graph.constant(f"{name}_scale", column_scale),
+                zero,
+                zero,
+            ],
+            domain=MICROSOFT,
+        )
+        return graph.node("Mul", [product, row_scale], f"{name}_out")
+
+    def _row_scale(self, rows: str) -> str:
+        """Return the scale (rows, 1): largest magnitude of the row over 127."""
+        graph = self.graph
+        largest = graph.node("ReduceMax", [graph.node("Abs", [rows])], axes=[-1], keepdims=1)
+        floor = graph.constant("smallest_magnitude", np.float32(SMALLEST_SCALE * MAX_LEVEL))
+        limit = graph.constant("max_level", np.float32(MAX_LEVEL))
+        return graph.node("Div", [graph.node("Max", [largest, floor]), limit])
+
+
+def write_gpt(sizes: GptSizes, tensors: Tensors, precision: Precision) -> bytes:
+    """Return the GPT as ONNX bytes.
+
+    Args:
+        sizes: the checkpoint's GPT sizes.
+        tensors: the tensors of gpt/model.safetensors.
+        precision: of the linear layers; norms, attention and the interface stay float32.
+
+    Returns:
+        A model with the inputs `inputs_embeds` (B, S, H) float32, `seqlens_k` (B,) int32 (index of
+        each row's last key), `total_sequence_length` () int32, `past_key_l`, `past_value_l`
+        (B, heads, max_length, head_dim) float32, and the outputs `hidden` (B, S, H) after the
+        final norm, `present_key_l`, `present_value_l`.
+    """
+    return _GptWriter(sizes, tensors, precision).write()
+
+
+def folded_head(embed: Tensors, name: str) -> Array:
+    """Return the weight (tokens, H) of head `name` with its weight norm folded in."""
+    prefix = f"head_{name}.parametrizations.weight."
+    direction = embed[f"{prefix}original1"].astype(np.float64)
+    norm = np.linalg.norm(direction, axis=1, keepdims=True)
+    folded: Array = (direction * (embed[f"{prefix}original0"] / norm)).astype(np.float32)
+    return folded
+
+
+def write_code_head(sizes: GptSizes, embed: Tensors) -> bytes:
+    """Return ONNX bytes: `hidden` (N, H) -> `logits` (N, codebooks, audio tokens), float32."""
+    graph = GraphWriter("chattts_code_head")
+    heads = [folded_head(embed, f"code.{i}") for i in range(sizes.num_codebooks)]
+    weight = graph.constant("weight", np.concatenate(heads).T)
+    flat = graph.node("MatMul", [graph.input("hidden", ("rows", sizes.hidden_size)), weight])
+    shape = (sizes.num_codebooks, sizes.num_audio_tokens)
+    graph.node("Reshape", [flat, graph.integers(-1, *shape)], "logits")
+    graph.output("logits", ("rows", *shape))
+    return graph.serialize()
+
+
+def write_text_head(sizes: GptSizes, embed: Tensors) -> bytes:
+    """Return ONNX bytes: `hidden` (N, H) -> `logits` (N, text tokens), float32."""
+    graph = GraphWriter("chattts_text_head")
+    weight = graph.constant("weight", folded_head(embed, "text").T)
+    graph.node("MatMul", [graph.input("hidden", ("rows", sizes.hidden_size)), weight], "logits")
+    graph.output("logits", ("rows", sizes.num_text_tokens))
+    return graph.serialize()
