@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from chattts_engine.engine import Engine
+from chattts_engine.sampling_params import SamplingParams
+from fakes import END_OF_TEXT, FakeRunner, Transcript, make_engine, make_request, run_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+LENGTHS = [3, 17, 40, 9, 26, 5, 33, 12, 21, 7, 30, 14, 2, 38, 19, 11]
+
+
+def requests_of(lengths: list[int]) -> list[object]:
+    return [
+        make_request(f"r{i}", prompt_tokens=3 + i % 5, max_new_tokens=length, seed=i)
+        for i, length in enumerate(lengths)
+    ]
+
+
+def test_sixteen_concurrent_requests_give_the_tokens_of_one_by_one() -> None:
+    requests = requests_of(LENGTHS)
+    together = run_all(make_engine(max_num_seqs=16), requests)
+    alone = Transcript()
+    for request in requests:
+        alone.tokens |= run_all(make_engine(), [request]).tokens
+    assert together.tokens == alone.tokens
+    assert [len(together.tokens[f"r{i}"]) for i in range(16)] == LENGTHS
+
+
+def test_decode_steps_are_far_fewer_than_the_tokens() -> None:
+    engine = make_engine(max_num_seqs=16)
+    run_all(engine, requests_of(LENGTHS))
+    assert engine.stats.num_decode_steps < max(LENGTHS) + 2
+    assert engine.stats.num_decoded_tokens == sum(LENGTHS) - len(LENGTHS)
+
+
+def test_a_short_request_started_beside_a_long_one_ends_long_before_it() -> None:
+    engine = make_engine()
+    engine.add_request(make_request("long", max_new_tokens=100), 0.0)
+    for _ in range(10):
+        engine.step(0.0)
+    engine.add_request(make_request("short", max_new_tokens=5), 0.0)
+    steps = 0
+    while engine.num_unfinished == 2:
+        engine.step(0.0)
+        steps += 1
+    assert steps <= 5
+    assert engine.scheduler.running[0].id == "long"
+
+
+def test_a_waiting_request_takes_the_freed_slot_in_the_next_step() -> None:
+    engine = make_engine(max_num_seqs=1)
+    engine.add_request(make_request("a", max_new_tokens=3), 0.0)
+    engine.add_request(make_request("b", max_new_tokens=3), 1.0)
+    while engine.num_unfinished == 2:
+        engine.step(0.0)
+    engine.step(0.0)
+    assert [s.id for s in engine.scheduler.running] == ["b"]
+
+
+def test_preemption_changes_no_token() -> None:
+    requests = requests_of([60, 60, 60, 60])
+    plenty = run_all(make_engine(), requests)
+    engine = make_engine(num_kv_blocks=7)
+    scarce = run_all(engine, requests)
+    assert engine.scheduler.num_preemptions > 0
+    assert scarce.tokens == plenty.tokens
+    assert set(scarce.reasons.values()) == {"length"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
+    gaps=st.lists(st.integers(0, 6), min_size=8, max_size=8),
+    aborts=st.sets(st.integers(0, 7), max_size=3),
+    num_kv_blocks=st.integers(4, 20),
+)
+def test_random_schedules_lose_no_block_and_change_no_token(
+    lengths: list[int], gaps: list[int], aborts: set[int], num_kv_blocks: int
+) -> None:
+    requests = requests_of(lengths)
+    runner = FakeRunner()
+    engine = make_engine(runner, num_kv_blocks=num_kv_blocks)
+    transcript = Transcript()
+    for i, request in enumerate(requests):
+        engine.add_request(request, float(i))
+        for _ in range(gaps[i]):
+            transcript.add(engine.step(float(i)))
+            engine.scheduler.check_integrity()
+        if i in aborts:
+            transcript.add(engine.abort(f"r{i}"))
+    while engine.has_unfinished:
+        transcript.add(engine.step(100.0))
+        engine.scheduler.check_integrity()
+    assert runner.num_held == 0
+    assert engine.block_manager.num_free == num_kv_blocks
+    alone = run_all(make_engine(), requests)
+    for request_id, tokens in transcript.tokens.items():
+        if transcript.reasons[request_id] == "cancelled":
+            assert tokens == alone.tokens[request_id][: len(tokens)]
+        else:
+            assert tokens == alone.tokens[request_id]
+
+
+def test_blocks_return_when_a_request_is_aborted() -> None:
+    runner = FakeRunner()
+    engine = make_engine(runner)
+    engine.add_request(make_request("a", max_new_tokens=50), 0.0)
+    engine.step(0.0)
+    transcript = Transcript()
+    transcript.add(engine.abort("a"))
+    assert transcript.reasons == {"a": "cancelled"}
+    assert engine.block_manager.num_used == 0
+    assert runner.num_held == 0
+    assert engine.abort("a") == []
+
+
+def test_a_deadline_ends_a_running_and_a_waiting_request() -> None:
+    engine = make_engine(max_num_seqs=1)
+    engine.add_request(make_request("running", max_new_tokens=50, deadline_s=2.0), 0.0)
+    engine.add_request(make_request("waiting", max_new_tokens=50, deadline_s=1.0), 0.5)
+    transcript = Transcript()
+    transcript.add(engine.step(0.5))
+    transcript.add(engine.step(1.0))
+    assert transcript.reasons == {"waiting": "deadline"}
+    transcript.add(engine.step(2.0))
+    assert transcript.reasons == {"waiting": "deadline", "running": "deadline"}
+
+
+def test_a_prompt_that_can_never_fit_is_refused_at_once() -> None:
+    engine = make_engine(num_kv_blocks=4)
+    with pytest.raises(ValueError, match="^prompt: 64 tokens are outside 1 ... 63"):
+        engine.add_request(make_request("a", prompt_tokens=64), 0.0)
+    with pytest.raises(ValueError, match="^max_new_tokens: 60 is outside 1 ... 59"):
+        engine.add_request(make_request("a", prompt_tokens=5, max_new_tokens=60), 0.0)
+    assert not engine.has_unfinished
+
+
+def test_a_running_id_cannot_be_used_twice() -> None:
+    engine = make_engine()
+    engine.add_request(make_request("a"), 0.0)
+    with pytest.raises(ValueError, match="^id: 'a' is in use"):
+        engine.add_request(make_request("a"), 0.0)
+
+
+def test_a_non_finite_row_fails_alone() -> None:
+    requests = requests_of([10, 10, 10])
+    clean = run_all(make_engine(), requests)
+    spoilt = run_all(make_engine(FakeRunner(nan_for="r1")), requests)
+    assert spoilt.reasons == {"r0": "length", "r1": "error", "r2": "length"}
+    assert spoilt.tokens["r0"] == clean.tokens["r0"]
+    assert spoilt.tokens["r2"] == clean.tokens["r2"]
+
+
+class EagerEnd(FakeRunner):
+    """Makes the end token overwhelmingly likely in one codebook."""
+
+    def __init__(self, bias: float) -> None:
+        super().__init__()
+        self._bias = bias
+
+    def code_logits(self, hidden: np.ndarray) -> np.ndarray:
+        logits = super().code_logits(hidden)
+        logits[:, 2, -1] += self._bias
+        return logits
+
+    def text_logits(self, hidden: np.ndarray) -> np.ndarray:
+        logits = super().text_logits(hidden)
+        logits[:, END_OF_TEXT] += self._bias
+        return logits
+
+
+def free_request(engine: Engine, mode: str = "code", min_new_tokens: int = 0) -> None:
+    sampling = SamplingParams(
+        seed=3, temperature=(1.0,), max_new_tokens=20, min_new_tokens=min_new_tokens
+    )
+    engine.add_request(make_request("a", mode=mode, sampling=sampling), 0.0)
+
+
+@pytest.mark.parametrize("mode", ["code", "text"])
+def test_an_immediate_end_is_retried_a_few_times_then_fails_alone(mode: str) -> None:
+    engine = make_engine(EagerEnd(1e6))
+    free_request(engine, mode)
+    (output,) = engine.step(0.0)
+    assert output.sequence.finish_reason == "error"
+    assert "ended at once" in output.sequence.error
+    assert not engine.has_unfinished
+
+
+def test_a_derived_seed_rescues_an_immediate_end() -> None:
+    engine = make_engine(EagerEnd(8.5))
+    seeds_tried = 0
+    for seed in range(40):
+        sampling = SamplingParams(
+            seed=seed, temperature=(1.0,), top_k=626, top_p=1.0, max_new_tokens=1
+        )
+        engine.add_request(make_request("a", sampling=sampling), 0.0)
+        outputs = engine.step(0.0)
+        assert outputs[-1].sequence.finish_reason == "length"
+        seeds_tried += outputs[-1].sequence.noise_seed != seed
+    assert seeds_tried > 0
+
+
+@pytest.mark.parametrize("mode", ["code", "text"])
+def test_the_end_frame_is_not_part_of_the_tokens(mode: str) -> None:
+    engine = make_engine(EagerEnd(1e6))
+    free_request(engine, mode, min_new_tokens=4)
+    transcript = Transcript()
+    while engine.has_unfinished:
+        transcript.add(engine.step(0.0))
+    assert transcript.reasons == {"a": "eos"}
+    assert len(transcript.tokens["a"]) == 4
+
+
+def test_both_modes_share_a_batch() -> None:
+    requests = [make_request("code", max_new_tokens=8), make_request("text", mode="text")]
+    together = run_all(make_engine(), requests)
+    alone = [run_all(make_engine(), [request]).tokens for request in requests]
+    assert together.tokens == alone[0] | alone[1]
+    assert len(together.tokens["text"][0]) == 1

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chattts_engine.request import MAX_PROMPT_BYTES, RequestParser
+from chattts_engine.tokenizer import Tokenizer
+from fakes import FAKE_GPT
+
+GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "tiny"
+PROMPT = "[Stts][spk_emb][speed_5]hello[Ptts]"
+
+
+@pytest.fixture(scope="module")
+def parser() -> RequestParser:
+    tokenizer = Tokenizer(GOLDEN / "asset" / "tokenizer" / "tokenizer.json")
+    gpt = replace(FAKE_GPT, hidden_size=64, num_text_tokens=223)
+    return RequestParser(tokenizer, gpt, lambda: 77, lambda: "drawn")
+
+
+def tensors(**values: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays as Triton hands them over."""
+    kinds = {
+        "temperature": np.float32,
+        "top_p": np.float32,
+        "repetition_penalty": np.float32,
+        "seed": np.uint64,
+        "return_hidden": np.bool_,
+        "speaker_embedding": np.float16,
+    }
+    arrays = {}
+    for name, value in {"prompt": PROMPT.encode(), **values}.items():
+        if isinstance(value, bytes):
+            arrays[name] = np.array([value], dtype=np.object_)
+        else:
+            kind = kinds.get(name, np.int32)
+            arrays[name] = np.atleast_1d(np.array(value, dtype=kind))
+    return arrays
+
+
+def test_defaults_are_the_published_ones(parser: RequestParser) -> None:
+    request = parser.parse(tensors(), now_s=5.0)
+    sampling = request.sampling
+    assert (request.id, request.mode, request.priority) == ("drawn", "code", 2)
+    assert (sampling.temperature, sampling.top_p, sampling.top_k) == ((0.3,), 0.7, 20)
+    assert (sampling.repetition_penalty, sampling.max_new_tokens) == (1.05, 2048)
+    assert sampling.seed == 77
+    assert request.deadline_s is None
+    assert request.return_hidden
+    text = parser.parse(tensors(mode=b"text"), now_s=5.0)
+    assert (text.sampling.temperature, text.sampling.repetition_penalty) == ((0.7,), 1.0)
+    assert text.sampling.max_new_tokens == 384
+    assert not text.return_hidden
+
+
+def test_given_values_are_taken(parser: RequestParser) -> None:
+    request = parser.parse(
+        tensors(
+            id=b"mine",
+            seed=2**64 - 1,
+            temperature=[0.1, 0.2, 0.3, 0.4],
+            deadline_ms=1500,
+            first_chunk_tokens=4,
+            chunk_tokens=9,
+            audio_prompt_codes=[[1, 2, 3, 624]],
+            speaker_embedding=np.ones(64),
+        ),
+        now_s=5.0,
+    )
+    assert request.id == "mine"
+    assert request.sampling.seed == 2**64 - 1
+    assert request.sampling.temperature == (0.1, 0.2, 0.3, 0.4)
+    assert request.deadline_s == 6.5
+    assert (request.first_chunk_tokens, request.chunk_tokens) == (4, 9)
+    assert request.num_prompt_tokens == len(request.prompt_token_ids) + 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("prompt", b""),
+        ("prompt", b"  "),
+        ("prompt", b"\xff\xfe"),
+        ("prompt", b"x" * (MAX_PROMPT_BYTES + 1)),
+        ("mode", b"speech"),
+        ("temperature", float("nan")),
+        ("temperature", 3.0),
+        ("temperature", [0.3, 0.3]),
+        ("top_p", [0.5, 0.5]),
+        ("top_p", float("inf")),
+        ("top_k", 0),
+        ("repetition_penalty", -1.0),
+        ("min_new_tokens", -1),
+        ("max_new_tokens", 2**31 - 1),
+        ("seed", [1, 2]),
+        ("chunk_tokens", 0),
+        ("first_chunk_tokens", 0),
+        ("priority", 4),
+        ("deadline_ms", -1),
+        ("speaker_embedding", np.ones(63)),
+        ("speaker_embedding", np.zeros(64)),
+        ("speaker_embedding", np.full(64, np.nan)),
+        ("audio_prompt_codes", [[1, 2, 3, 625]]),
+        ("audio_prompt_codes", [[-1, 2, 3, 4]]),
+        ("audio_prompt_codes", [[1, 2, 3]]),
+    ],
+)
+def test_bad_input_is_refused_by_name(parser: RequestParser, field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{field}: "):
+        parser.parse(tensors(**{field: value}), now_s=0.0)
+
+
+def test_a_speaker_without_its_slot_is_refused(parser: RequestParser) -> None:
+    inputs = tensors(prompt=b"[Stts][empty_spk]hello[Ptts]", speaker_embedding=np.ones(64))
+    with pytest.raises(ValueError, match=r"^speaker_embedding: the prompt has no \[spk_emb\]"):
+        parser.parse(inputs, now_s=0.0)
+
+
+def test_cancel_stands_alone(parser: RequestParser) -> None:
+    cancel = np.array([b"mine"], dtype=np.object_)
+    assert parser.cancelled_id({"cancel": cancel}) == "mine"
+    with pytest.raises(ValueError, match=r"^cancel: stands alone, but prompt"):
+        parser.cancelled_id({**tensors(), "cancel": cancel})
+    with pytest.raises(ValueError, match=r"^cancel: is empty"):
+        parser.cancelled_id({"cancel": np.array([b""], dtype=np.object_)})

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from chattts_engine.chunk import Chunk
+from chattts_engine.worker import EngineWorker, QueueFullError
+from fakes import FakeRunner, make_engine, make_request, run_all
+
+Start = Callable[..., EngineWorker]
+
+
+class Mailbox:
+    """Collects chunks of a worker and waits for the last of a request."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.failures: list[str] = []
+        self._changed = threading.Condition()
+
+    def put(self, chunk: Chunk) -> None:
+        with self._changed:
+            self.chunks.append(chunk)
+            self._changed.notify_all()
+
+    def of(self, request_id: str) -> list[Chunk]:
+        return [chunk for chunk in self.chunks if chunk.request_id == request_id]
+
+    def wait_for(self, request_id: str, timeout_s: float = 20.0) -> list[Chunk]:
+        with self._changed:
+            done = self._changed.wait_for(
+                lambda: any(chunk.finish_reason for chunk in self.of(request_id)), timeout_s
+            )
+        assert done, f"{request_id} did not finish"
+        return self.of(request_id)
+
+
+class GatedRunner(FakeRunner):
+    """Waits before each decode until the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    def decode(self, sequences, inputs):  # type: ignore[no-untyped-def]
+        assert self.gate.wait(20)
+        return super().decode(sequences, inputs)
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def start(mailbox: Mailbox) -> Iterator[Start]:
+    workers: list[EngineWorker] = []
+
+    def start(runner: FakeRunner | None = None, **limits: int) -> EngineWorker:
+        engine = make_engine(runner, **limits)
+        worker = EngineWorker(engine, time.monotonic, mailbox.put, mailbox.failures.append)
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.stop()
+
+
+def test_chunks_have_the_asked_sizes_and_hold_every_token(start: Start, mailbox: Mailbox) -> None:
+    request = make_request("a", max_new_tokens=23, first_chunk_tokens=3, chunk_tokens=8)
+    start().submit(request)
+    chunks = mailbox.wait_for("a")
+    assert [len(chunk.tokens) for chunk in chunks] == [3, 8, 8, 4]
+    assert [chunk.finish_reason for chunk in chunks] == [None, None, None, "length"]
+    assert [chunk.num_generated for chunk in chunks] == [3, 11, 19, 23]
+    tokens = [tuple(row) for chunk in chunks for row in chunk.tokens.tolist()]
+    assert tokens == run_all(make_engine(), [request]).tokens["a"]
+    assert sum(len(chunk.hidden) for chunk in chunks) == 23
+
+
+def test_hidden_states_are_left_out_when_not_asked_for(start: Start, mailbox: Mailbox) -> None:
+    start().submit(make_request("a", return_hidden=False))
+    assert all(chunk.hidden.shape == (0, 8) for chunk in mailbox.wait_for("a"))
+
+
+def test_one_request_too_many_is_refused_at_once(start: Start, mailbox: Mailbox) -> None:
+    runner = GatedRunner()
+    worker = start(runner, max_num_seqs=1, max_num_waiting=1)
+    worker.submit(make_request("a"))
+    worker.submit(make_request("b"))
+    with pytest.raises(QueueFullError, match="1 requests are waiting already"):
+        worker.submit(make_request("c"))
+    runner.gate.set()
+    mailbox.wait_for("b")
+    worker.submit(make_request("c"))
+    mailbox.wait_for("c")
+
+
+def test_an_id_in_use_is_refused(start: Start) -> None:
+    runner = GatedRunner()
+    worker = start(runner)
+    worker.submit(make_request("a"))
+    with pytest.raises(ValueError, match="^id: 'a' is in use"):
+        worker.submit(make_request("a"))
+    runner.gate.set()
+
+
+def test_abort_ends_a_request_with_what_it_has(start: Start, mailbox: Mailbox) -> None:
+    runner = GatedRunner()
+    worker = start(runner)
+    worker.submit(make_request("a", max_new_tokens=200, chunk_tokens=2048, first_chunk_tokens=2048))
+    worker.abort("a")
+    worker.abort("unknown")
+    runner.gate.set()
+    (chunk,) = mailbox.wait_for("a")
+    assert chunk.finish_reason == "cancelled"
+    assert worker.num_unfinished == 0
+
+
+def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
+    start: Start, mailbox: Mailbox
+) -> None:
+    worker = start(FakeRunner(fail_at_decode=3))
+    worker.submit(make_request("a"))
+    (*_, last) = mailbox.wait_for("a")
+    assert last.finish_reason == "error"
+    assert last.error == "the engine failed: scripted failure"
+    assert "scripted failure" in mailbox.failures[0]
+    worker.submit(make_request("b"))
+    assert mailbox.wait_for("b")[-1].finish_reason == "length"
+
+
+def test_stop_cancels_what_is_left_and_refuses_more(start: Start, mailbox: Mailbox) -> None:
+    runner = GatedRunner()
+    worker = start(runner, max_num_seqs=1)
+    worker.submit(make_request("a", max_new_tokens=200))
+    worker.submit(make_request("b", max_new_tokens=200))
+    stopper = threading.Thread(target=worker.stop)
+    stopper.start()
+    runner.gate.set()
+    stopper.join(20)
+    assert mailbox.wait_for("a")[-1].finish_reason == "cancelled"
+    assert mailbox.wait_for("b")[-1].finish_reason == "cancelled"
+    with pytest.raises(QueueFullError, match="shutting down"):
+        worker.submit(make_request("c"))
+
+
+def test_requests_from_many_threads_all_finish_unchanged(start: Start, mailbox: Mailbox) -> None:
+    worker = start(max_num_seqs=4)
+    requests = [make_request(f"r{i}", max_new_tokens=5 + i, seed=i) for i in range(24)]
+    threads = [threading.Thread(target=worker.submit, args=(request,)) for request in requests]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    expected = run_all(make_engine(), requests).tokens
+    for request in requests:
+        chunks = mailbox.wait_for(request.id)
+        tokens = np.concatenate([chunk.tokens for chunk in chunks])
+        assert [tuple(row) for row in tokens.tolist()] == expected[request.id]
