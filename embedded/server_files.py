@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import socket
 import sys
 import sysconfig
@@ -30,6 +31,8 @@ SHARED_FLAGS = (
 )
 """Flags that the embedded server and docker-compose.yml have in common (a test compares)."""
 
+_BACKEND_LIBRARY = "libtriton_python.so"
+_BACKEND_UTILS = "triton_python_backend_utils.py"
 _EMBEDDED_FLAGS = ("--allow-gpu-metrics=false", "--pinned-memory-pool-byte-size=0")
 _STAND_IN_BACKENDS = Path(__file__).resolve().parent / "backends"
 
@@ -103,13 +106,17 @@ class PrivateFiles:
         return self.root / "work"
 
     def create(self, wheel: WheelServer) -> None:
-        """Create the folder, readable by this user only, as links into wheel and checkout."""
+        """Create the folder, readable by this user only.
+
+        The library is a copy: the server refuses one that leads out of the backend directory. The
+        stand-ins are links whose compiled files stay here, not in the checkout.
+        """
         self.root.mkdir(mode=0o700)
         self.working_directory.mkdir()
         python = self.backends / "python"
         python.mkdir(parents=True)
-        for part in ("libtriton_python.so", "triton_python_backend_utils.py"):
-            (python / part).symlink_to(wheel.python_backend / part)
+        shutil.copyfile(wheel.python_backend / _BACKEND_LIBRARY, python / _BACKEND_LIBRARY)
+        (python / _BACKEND_UTILS).symlink_to(wheel.python_backend / _BACKEND_UTILS)
         (python / wheel.stub.name).symlink_to(wheel.stub)
         for model in _STAND_IN_BACKENDS.glob("*/model.py"):
             backend = self.backends / model.parent.name
@@ -189,13 +196,6 @@ def server_command(
     extra_args: Sequence[str],
 ) -> list[str]:
     """Return the command line; a flag in `extra_args` wins over ours."""
-    backends = [
-        "python",
-        *sorted(path.parent.name for path in _STAND_IN_BACKENDS.glob("*/model.py")),
-    ]
-    regions = [
-        f"--backend-config={name},shm-region-prefix-name={region_prefix}" for name in backends
-    ]
     endpoints = [
         f"--{name}-{key}={value}"
         for name, port in (("http", ports.http), ("grpc", ports.grpc), ("metrics", ports.metrics))
@@ -207,7 +207,8 @@ def server_command(
         f"--backend-directory={files.backends}",
         *SHARED_FLAGS,
         *_EMBEDDED_FLAGS,
-        *regions,
+        # the stand-ins read the keys of the Python backend
+        f"--backend-config=python,shm-region-prefix-name={region_prefix}",
         *endpoints,
         *extra_args,
     ]
