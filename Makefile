@@ -1,0 +1,36 @@
+# The front door. Each target is a line or two that call a script you could call too.
+
+PYTHON ?= python3
+BIN := .venv/bin
+CHECKPOINT ?= demo
+PRECISION ?= int8
+
+.PHONY: demo serve test check clean
+
+demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, speak
+	$(BIN)/python embedded/demo.py --checkpoint $(CHECKPOINT) --precision $(PRECISION)
+
+serve: .venv/.installed-serve ## Build if needed, then serve on 8000 (HTTP), 8001 (gRPC), 8002 (metrics)
+	$(BIN)/python build/build_repository.py --checkpoint checkpoints/$(CHECKPOINT) --precision $(PRECISION)
+	$(BIN)/python embedded/serve.py
+
+test: .venv/.installed-test ## Unit, parity and real-server tests
+	$(BIN)/python -m pytest
+
+check: .venv/.installed-test ## Format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy model_repository/chattts/1/model.py
+	$(BIN)/mypy model_repository/chattts_unary/1/model.py
+	$(BIN)/mypy model_repository/chattts_gpt/1/model.py
+	$(BIN)/mypy embedded/backends/onnxruntime/model.py
+
+clean: ## Remove the environment and everything that was built
+	rm -rf .venv model_repository/*/1/weights model_repository/chattts_vocoder/1/model.onnx demo.wav
+
+# constraints.txt pins every package, also the indirect ones.
+.venv/.installed-%: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[$*]"
+	touch $@
