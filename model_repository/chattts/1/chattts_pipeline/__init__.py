@@ -1,0 +1,32 @@
+"""The front of ChatTTS: request checks, text, voices, streaming windows, and a request's life."""
+
+from .audio import AudioEncoder
+from .errors import SpeechError, child_error
+from .request import SpeechRequest
+from .segment import SpeechPlan
+from .services import Services, Tensors, TokenChunk
+from .settings import Checkpoint, Settings
+from .speakers import VoiceRegistry
+from .speech import Speech
+from .streaming import WindowPlanner
+from .text import spoken_segments
+from .vocabulary import Vocabulary, outside_vocabulary_warning
+
+__all__ = [
+    "AudioEncoder",
+    "Checkpoint",
+    "Services",
+    "Settings",
+    "Speech",
+    "SpeechError",
+    "SpeechPlan",
+    "SpeechRequest",
+    "Tensors",
+    "TokenChunk",
+    "Vocabulary",
+    "VoiceRegistry",
+    "WindowPlanner",
+    "child_error",
+    "outside_vocabulary_warning",
+    "spoken_segments",
+]

@@ -1,0 +1,209 @@
+"""One segment in the token model: its inputs, its refine pass, and the thread that reads it."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import SpeechError
+from .request import SpeechRequest
+from .services import Services, TokenChunk
+from .speakers import Voice
+from .streaming import StepBuffer
+from .text import code_prompt, has_same_words, refine_prompt
+from .tokens import split_style
+
+_GOLDEN_RATIO = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeechPlan:
+    """What one request comes down to."""
+
+    request: SpeechRequest
+    """As the caller sent it."""
+    texts: tuple[str, ...]
+    """Its segments, at least one."""
+    voice: Voice
+    """Who speaks."""
+    seed: int
+    """0 ... 2**64 - 1; each segment derives its own."""
+    request_id: str
+    """The caller's name for the request."""
+    speech_id: str
+    """Unique among the running requests."""
+    warnings: tuple[dict[str, str], ...] = ()
+    """Code and message of what the caller should know."""
+
+
+def derive_seed(seed: int, index: int) -> int:
+    """Derive the seed of one pass of a request; it depends on nothing but the arguments.
+
+    Source: the output function of SplitMix64 (Steele, Lea, Flood 2014) at position `index` + 1.
+
+    Args:
+        seed: The request's seed, 0 ... 2**64 - 1.
+        index: 2 * segment for mode code, 2 * segment + 1 for its refine pass.
+
+    Returns:
+        0 ... 2**64 - 1.
+    """
+    value = (seed + (index + 1) * _GOLDEN_RATIO) & _MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK
+    return value ^ value >> 31
+
+
+class Segment:
+    """One segment. `read` runs in a reader thread; the rest belongs to the request's thread.
+
+    What `read` changes (text, warnings) is settled before it hands over the first chunk.
+
+    Args:
+        plan: The request.
+        index: Which segment of it.
+        services: Models and threads.
+        expires_at: Deadline on the monotonic clock in seconds; None: none.
+    """
+
+    def __init__(
+        self, plan: SpeechPlan, index: int, services: Services, expires_at: float | None
+    ) -> None:
+        self.index = index
+        self.text = plan.texts[index]
+        self.warnings: list[dict[str, str]] = []
+        self.steps = StepBuffer()
+        self.samples_sent = 0
+        self.finish_reason = ""
+        self.queue_ms = 0
+        self.has_begun = False
+        self._plan = plan
+        self._services = services
+        self._expires_at = expires_at
+        self._live_id = ""
+        self._is_stopped = False
+        self.reader: Future[None] | None = None
+
+    def accept(self, chunk: TokenChunk) -> None:
+        """Take a chunk over.
+
+        Raises:
+            SpeechError: The token model gave up, or ended the speech before the first step.
+        """
+        self.has_begun = True
+        self.queue_ms = chunk.queue_ms
+        self.steps.append(chunk.hidden)
+        self.finish_reason = chunk.finish_reason
+        where = f"segment {self.index}"
+        if chunk.finish_reason == "cancelled":
+            raise SpeechError("CANCELLED", f"{where}: cancelled")
+        if chunk.finish_reason == "error":
+            raise SpeechError("INTERNAL", f"{where}: the token model failed")
+        if chunk.finish_reason == "eos" and not self.steps.num_steps:
+            raise SpeechError("INTERNAL", f"{where}: the speech ended at once; try another seed")
+
+    def stop(self) -> None:
+        """Make the token model stop working on this segment, if it is."""
+        self._is_stopped = True
+        live_id = self._live_id
+        if live_id:
+            # The request ends with its own error; a token model that is gone has nothing to stop.
+            with contextlib.suppress(SpeechError):
+                self._services.tokens.cancel(live_id)
+
+    def read(self, put: Callable[[TokenChunk | Exception], None]) -> None:
+        """Refine and generate; hand over chunks, the last one with a finish reason, or an error."""
+        try:
+            if self._plan.request.refine:
+                self._refine()
+            self._generate(put)
+        except Exception as error:  # raised again by the request's thread
+            put(error)
+
+    def _refine(self) -> None:
+        _, style = split_style(self._plan.request.style)
+        inputs = self._inputs(refine_prompt(self.text, style), "text", 2 * self.index + 1)
+        if inputs is None:
+            return
+        token_ids: list[int] = []
+        for chunk in self._run(inputs):
+            token_ids.extend(chunk.token_ids.tolist())
+        refined = self._services.decode_refined(token_ids)
+        if has_same_words(refined, self.text):
+            self.text = refined
+            return
+        message = f"segment {self.index}: the refine pass changed the words; spoken without it"
+        self.warnings.append({"code": "refine_discarded", "message": message})
+
+    def _generate(self, put: Callable[[TokenChunk | Exception], None]) -> None:
+        request, voice = self._plan.request, self._plan.voice
+        style = split_style(request.style)[0] if request.refine else request.style
+        has_speaker = voice.speaker_embedding is not None
+        prompt = code_prompt(
+            self.text, style=style, has_speaker=has_speaker, transcript=voice.transcript
+        )
+        inputs = self._inputs(prompt, "code", 2 * self.index)
+        if inputs is None:
+            nothing = np.zeros((0, 0), np.float32), np.zeros(0, np.int32)
+            put(TokenChunk(*nothing, finish_reason="deadline", queue_ms=self.queue_ms))
+            return
+        for chunk in self._run(inputs | self._code_inputs()):
+            if chunk.finish_reason:
+                self._live_id = ""
+            put(chunk)
+
+    def _run(self, inputs: dict[str, NDArray[Any]]) -> Iterator[TokenChunk]:
+        self._live_id = inputs["id"][0].decode()
+        if self._is_stopped:
+            raise SpeechError("CANCELLED", f"segment {self.index}: cancelled")
+        chunk = None
+        for chunk in self._services.tokens.generate(inputs):
+            yield chunk
+        self._live_id = ""
+        if chunk is None or not chunk.finish_reason:
+            raise SpeechError("INTERNAL", f"segment {self.index}: the token model stopped early")
+
+    def _inputs(self, prompt: str, mode: str, pass_index: int) -> dict[str, NDArray[Any]] | None:
+        request = self._plan.request
+        inputs: dict[str, NDArray[Any]] = {
+            "prompt": _bytes(prompt),
+            "mode": _bytes(mode),
+            "id": _bytes(f"{self._plan.speech_id}/{pass_index}"),
+            "seed": np.array([derive_seed(self._plan.seed, pass_index)], np.uint64),
+            "priority": np.array([request.priority], np.int32),
+        }
+        if self._expires_at is not None:
+            remaining_ms = int((self._expires_at - time.monotonic()) * 1000)
+            if remaining_ms < 1:
+                return None
+            inputs["deadline_ms"] = np.array([remaining_ms], np.int32)
+        return inputs
+
+    def _code_inputs(self) -> dict[str, NDArray[Any]]:
+        request, voice = self._plan.request, self._plan.voice
+        planner = self._services.planner
+        inputs: dict[str, NDArray[Any]] = {
+            "temperature": np.array([request.temperature], np.float32),
+            "top_p": np.array([request.top_p], np.float32),
+            "top_k": np.array([request.top_k], np.int32),
+            "repetition_penalty": np.array([request.repetition_penalty], np.float32),
+            "min_new_tokens": np.array([request.min_new_tokens], np.int32),
+            "max_new_tokens": np.array([request.max_new_tokens], np.int32),
+            "first_chunk_tokens": np.array([planner.first_window_steps], np.int32),
+            "chunk_tokens": np.array([planner.chunk_steps], np.int32),
+        }
+        if voice.speaker_embedding is not None:
+            inputs["speaker_embedding"] = voice.speaker_embedding
+        if voice.audio_prompt_codes is not None:
+            inputs["audio_prompt_codes"] = voice.audio_prompt_codes
+        return inputs
+
+
+def _bytes(text: str) -> NDArray[np.object_]:
+    return np.array([text.encode()], dtype=np.object_)

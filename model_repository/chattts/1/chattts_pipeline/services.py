@@ -1,0 +1,75 @@
+"""What speaking needs from outside: the token model, the vocoder and the caller, as protocols."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .audio import FloatArray
+from .streaming import WindowPlanner
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenChunk:
+    """One response of the token model."""
+
+    hidden: FloatArray
+    """(T, H) of mode code."""
+    token_ids: NDArray[np.int32]
+    """(T,) of mode text."""
+    finish_reason: str
+    """Empty while running; then eos, length, cancelled, deadline or error."""
+    queue_ms: int
+    """Milliseconds spent waiting for a slot."""
+
+
+class TokenModel(Protocol):
+    """chattts_gpt."""
+
+    def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
+        """Run one request; raises SpeechError."""
+
+    def cancel(self, request_id: str) -> None:
+        """Stop a request; one that has ended is no error."""
+
+
+class Vocoder(Protocol):
+    """chattts_vocoder."""
+
+    def decode(self, hidden: FloatArray) -> FloatArray:
+        """Turn hidden states (T, H) into samples (S,); raises SpeechError."""
+
+
+class Caller(Protocol):
+    """Who asked."""
+
+    def is_cancelled(self) -> bool:
+        """Say whether the caller has gone."""
+
+    def send(self, samples: FloatArray, metadata: Mapping[str, Any], is_final: bool) -> None:
+        """Send one piece of audio; the final one is the last message."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Services:
+    """What all requests share."""
+
+    tokens: TokenModel
+    """chattts_gpt."""
+    vocoder: Vocoder
+    """chattts_vocoder."""
+    readers: Executor
+    """Threads for the segments in the token model."""
+    planner: WindowPlanner
+    """Windows of a segment."""
+    decode_refined: Callable[[Sequence[int]], str]
+    """Ids of a refine pass to text."""
+    parallel_segments: int
+    """Segments of one request in the token model at once."""
+    sample_rate: int
+    """Hz."""

@@ -1,0 +1,89 @@
+"""What operator and checkpoint decide: limits from config.pbtxt, facts from checkpoint.json."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+CHECKPOINT_FORMAT = 1
+
+# Keys of config.pbtxt that belong to Triton's Python backend.
+_TRITON_KEYS = frozenset({"EXECUTION_ENV_PATH", "FORCE_CPU_ONLY_INPUT_TENSORS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The `parameters` block of config.pbtxt."""
+
+    max_text_characters: int
+    """Longest text accepted, at least 1."""
+    max_streams: int
+    """Requests worked on at once, at least 1."""
+    parallel_segments: int
+    """Segments of one request in the token model at once, at least 1."""
+    max_segment_characters: int
+    """Longest segment, at least 16: a control token must fit."""
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, str]) -> "Settings":
+        """Read the settings from key and text value.
+
+        Raises:
+            ValueError: An unknown or missing key, or a value that is no whole number in its range.
+        """
+        lowest = {field.name: 1 for field in fields(cls)} | {"max_segment_characters": 16}
+        unknown = sorted(set(parameters) - set(lowest) - _TRITON_KEYS)
+        if unknown:
+            raise ValueError(f"parameter {unknown[0]}: unknown; allowed: {', '.join(lowest)}")
+        missing = sorted(set(lowest) - set(parameters))
+        if missing:
+            raise ValueError(f"parameter {missing[0]}: missing")
+        return cls(**{key: _whole(key, parameters[key], low) for key, low in lowest.items()})
+
+
+def _whole(key: str, text: str, lowest: int) -> int:
+    if not text.strip().isdecimal() or int(text) < lowest:
+        raise ValueError(f"parameter {key}: {text!r} is not a whole number of at least {lowest}")
+    return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What the front needs to know about the weights behind it (weights/checkpoint.json)."""
+
+    checkpoint: str
+    """Name."""
+    untrained: bool
+    """The weights are random: output is noise and must be labelled so."""
+    precision: str
+    """fp32 or int8."""
+    sample_rate: int
+    """Hz."""
+    hidden_size: int
+    """H, the length of a hidden state and of a speaker vector."""
+    samples_per_step: int
+    """Samples that one step of the token model adds."""
+    context_steps: int
+    """Reach of the vocoder to each side, in steps."""
+    special_tokens: tuple[str, ...]
+    """The control tokens of the vocabulary."""
+    default_voice: str
+    """Voice of a request that names none; empty: no speaker."""
+
+    @classmethod
+    def from_file(cls, path: Path) -> "Checkpoint":
+        """Read checkpoint.json.
+
+        Raises:
+            ValueError: Not a JSON object of this format, or a key is missing.
+        """
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict) or values.get("format") != CHECKPOINT_FORMAT:
+            raise ValueError(f"{path}: not a checkpoint file of format {CHECKPOINT_FORMAT}")
+        names = [field.name for field in fields(cls)]
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise ValueError(f"{path}: {missing[0]} is missing")
+        chosen = {name: values[name] for name in names}
+        return cls(**chosen | {"special_tokens": tuple(chosen["special_tokens"])})

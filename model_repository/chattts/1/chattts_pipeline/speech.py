@@ -1,0 +1,196 @@
+"""One request being spoken: segments through the token model, windows through the vocoder.
+
+Knows no Triton. One thread runs `Speech.run`; each segment that is in the token model has a reader
+thread, and all of them put their chunks into one queue. At most `parallel_segments` segments are
+started and not yet spoken, so what is buffered is bounded by their steps; a segment starts when the
+one before has its first chunk, so at most one call per request waits for a slot of the token model.
+"""
+
+import queue
+import time
+from collections.abc import Mapping
+from concurrent.futures import wait
+from typing import Any
+
+import numpy as np
+
+from .audio import FloatArray
+from .errors import SpeechError
+from .segment import Segment, SpeechPlan
+from .services import Caller, Services, TokenChunk
+from .streaming import Window
+
+CANCEL_POLL_S = 0.05
+"""How often a waiting request looks whether its caller has gone."""
+
+CANCEL_REPEAT_S = 0.5
+"""How often a cancel is sent again: one may overtake the call that it is meant for."""
+
+
+class Speech:
+    """Speaks one request.
+
+    Args:
+        plan: What to speak.
+        services: Models and threads.
+        caller: Who gets the audio.
+        final_metadata: Entries of the final response that no request changes.
+        received_at: Monotonic time in seconds from which deadline and timings count.
+    """
+
+    def __init__(
+        self,
+        plan: SpeechPlan,
+        services: Services,
+        caller: Caller,
+        final_metadata: Mapping[str, Any],
+        received_at: float,
+    ) -> None:
+        deadline_ms = plan.request.deadline_ms
+        expires_at = received_at + deadline_ms / 1000 if deadline_ms else None
+        indices = range(len(plan.texts))
+        self._segments = [Segment(plan, index, services, expires_at) for index in indices]
+        self._plan = plan
+        self._services = services
+        self._caller = caller
+        self._final_metadata = final_metadata
+        self._received_at = received_at
+        self._first_audio_at: float | None = None
+        self._events: queue.SimpleQueue[tuple[Segment, TokenChunk | Exception]]
+        self._events = queue.SimpleQueue()
+        self._num_started = 0
+        self._num_samples = 0
+        self._unsent: list[FloatArray] = []
+        self._has_finished = False
+
+    def run(self) -> None:
+        """Speak until the final response is sent.
+
+        Raises:
+            SpeechError: The request failed or its caller has gone; no final response was sent.
+        """
+        try:
+            for segment in self._segments:
+                self._start_segments(segment.index)
+                while not self._speak(segment):
+                    self._wait_for_event()
+                    self._start_segments(segment.index)
+            if not self._has_finished:
+                self._deliver(np.zeros(0, np.float32), self._segments[-1], is_final=True)
+        finally:
+            if not self._has_finished:
+                self._stop()
+
+    def drain(self) -> None:
+        """Wait until no reader thread works for this request any more."""
+        readers = {segment.reader for segment in self._segments if segment.reader}
+        while wait(readers, timeout=CANCEL_REPEAT_S).not_done:
+            self._stop()
+
+    def _stop(self) -> None:
+        for segment in self._segments:
+            segment.stop()
+
+    def _start_segments(self, current: int) -> None:
+        most = min(len(self._segments), current + self._services.parallel_segments)
+        while self._num_started < most:
+            if self._num_started and not self._segments[self._num_started - 1].has_begun:
+                return
+            self._start(self._segments[self._num_started])
+            self._num_started += 1
+
+    def _start(self, segment: Segment) -> None:
+        def put(event: TokenChunk | Exception) -> None:
+            self._events.put((segment, event))
+
+        segment.reader = self._services.readers.submit(segment.read, put)
+
+    def _wait_for_event(self) -> None:
+        while True:
+            self._check_caller()
+            try:
+                segment, event = self._events.get(timeout=CANCEL_POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(event, Exception):
+                raise event
+            segment.accept(event)
+            return
+
+    def _check_caller(self) -> None:
+        if self._caller.is_cancelled():
+            raise SpeechError("CANCELLED", "the caller cancelled the request")
+
+    def _speak(self, segment: Segment) -> bool:
+        """Vocode and deliver what is due; say whether the segment is spoken to its end."""
+        while window := self._next_window(segment):
+            samples = self._vocode(segment, window)
+            is_last_segment = segment.index == len(self._segments) - 1
+            self._deliver(samples, segment, is_final=window.is_last and is_last_segment)
+            if window.is_last:
+                return True
+        return bool(segment.finish_reason)
+
+    def _next_window(self, segment: Segment) -> Window | None:
+        planner, num_steps = self._services.planner, segment.steps.num_steps
+        has_ended = bool(segment.finish_reason)
+        if not num_steps:
+            return None
+        if self._plan.request.stream:
+            return planner.next_window(num_steps, segment.samples_sent, has_ended)
+        return planner.whole_window(num_steps) if has_ended else None
+
+    def _vocode(self, segment: Segment, window: Window) -> FloatArray:
+        hidden = segment.steps.take(window)
+        samples = self._services.vocoder.decode(hidden)
+        expected = self._services.planner.total_samples(len(hidden))
+        if samples.shape != (expected,):
+            raise SpeechError("INTERNAL", f"vocoder: {samples.shape} samples, not ({expected},)")
+        segment.samples_sent += window.num_samples
+        return samples[window.skip_samples : window.skip_samples + window.num_samples]
+
+    def _deliver(self, samples: FloatArray, segment: Segment, is_final: bool) -> None:
+        self._num_samples += len(samples)
+        if not self._plan.request.stream:
+            self._unsent.append(samples)
+            if not is_final:
+                return
+            samples = np.concatenate(self._unsent)
+        self._check_caller()
+        if self._first_audio_at is None and len(samples):
+            self._first_audio_at = time.monotonic()
+        self._has_finished = is_final
+        self._caller.send(samples, self._metadata(segment, is_final), is_final)
+
+    def _metadata(self, segment: Segment, is_final: bool) -> dict[str, Any]:
+        metadata = {
+            "request_id": self._plan.request_id,
+            "segment_index": segment.index,
+            "num_segments": len(self._segments),
+            "seed": self._plan.seed,
+        }
+        return metadata | self._summary() if is_final else metadata
+
+    def _summary(self) -> dict[str, Any]:
+        refine_warnings = [warning for segment in self._segments for warning in segment.warnings]
+        return {
+            "finish_reasons": [segment.finish_reason for segment in self._segments],
+            "voice": self._plan.voice.name,
+            "text_segments": [segment.text for segment in self._segments],
+            "warnings": [*self._plan.warnings, *refine_warnings],
+            "timings": self._timings(),
+            **self._final_metadata,
+        }
+
+    def _timings(self) -> dict[str, float | None]:
+        first = self._first_audio_at
+        return {
+            "queue_ms": self._segments[0].queue_ms,
+            "first_audio_ms": None if first is None else self._ms_since(self._received_at, first),
+            "total_ms": self._ms_since(self._received_at, time.monotonic()),
+            "audio_s": round(self._num_samples / self._services.sample_rate, 3),
+        }
+
+    @staticmethod
+    def _ms_since(start: float, end: float) -> float:
+        return round((end - start) * 1000, 1)

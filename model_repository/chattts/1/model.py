@@ -1,0 +1,252 @@
+"""chattts: adapter between Triton and the pipeline. Text in, audio out, one thread per request.
+
+Requests are checked in `execute`; a good one goes to a bounded pool, so `execute` never waits.
+"""
+
+import json
+import secrets
+import threading
+import time
+import traceback
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+from chattts_pipeline import (
+    AudioEncoder,
+    Checkpoint,
+    Services,
+    Settings,
+    Speech,
+    SpeechError,
+    SpeechPlan,
+    SpeechRequest,
+    TokenChunk,
+    Vocabulary,
+    VoiceRegistry,
+    WindowPlanner,
+    child_error,
+    outside_vocabulary_warning,
+    spoken_segments,
+)
+
+# A drawn seed survives JSON readers that hold numbers as float64.
+DRAWN_SEED_BITS = 53
+
+
+class TritonPythonModel:
+    """One front; its instances share nothing."""
+
+    def initialize(self, args):
+        config = json.loads(args["model_config"])
+        parameters = config.get("parameters", {})
+        self._settings = Settings.from_parameters(
+            {key: value["string_value"] for key, value in parameters.items()}
+        )
+        weights = Path(args["model_repository"]) / args["model_version"] / "weights"
+        self._checkpoint = Checkpoint.from_file(weights / "checkpoint.json")
+        self._voices = VoiceRegistry(
+            weights / "voices.json", self._checkpoint.hidden_size, self._checkpoint.default_voice
+        )
+        self._vocabulary = Vocabulary(weights / "tokenizer.json", weights / "domain_words.txt")
+        self._input_names = [entry["name"] for entry in config["input"]]
+        self._facts = {
+            "model_version": args["model_version"],
+            "checkpoint": self._checkpoint.checkpoint,
+            "precision": self._checkpoint.precision,
+            "untrained": self._checkpoint.untrained,
+        }
+        self._start_threads()
+
+    def _start_threads(self):
+        max_streams = self._settings.max_streams
+        max_readers = max_streams * self._settings.parallel_segments
+        self._slots = threading.BoundedSemaphore(max_streams)
+        self._streams = ThreadPoolExecutor(max_streams, "stream")
+        self._readers = ThreadPoolExecutor(max_readers, "reader")
+        self._services = Services(
+            TokenModel(),
+            Vocoder(),
+            self._readers,
+            WindowPlanner(self._checkpoint.context_steps, self._checkpoint.samples_per_step),
+            self._vocabulary.decode_refined,
+            self._settings.parallel_segments,
+            self._checkpoint.sample_rate,
+        )
+
+    def execute(self, requests):
+        for request in requests:
+            responses = Responses(request.get_response_sender(), self._checkpoint.sample_rate)
+            self._guarded(responses, self._accept, request, responses)
+
+    def finalize(self):
+        """Wait for the running streams, then for their readers."""
+        self._streams.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
+
+    def _guarded(self, responses, work, *arguments):
+        """Run `work`; whatever goes wrong becomes the one error response of the request."""
+        try:
+            work(*arguments)
+        except ValueError as error:
+            responses.fail("INVALID_ARG", str(error))
+        except SpeechError as error:
+            responses.fail(error.code, error.message)
+        except Exception as error:
+            pb_utils.Logger.log_error(f"chattts: {traceback.format_exc()}")
+            responses.fail("INTERNAL", f"{type(error).__name__}: {error}")
+
+    def _accept(self, request, responses):
+        received_at = time.monotonic()
+        speech_request = SpeechRequest.from_inputs(
+            self._inputs(request),
+            max_text_characters=self._settings.max_text_characters,
+            special_tokens=self._checkpoint.special_tokens,
+        )
+        request_id = request.request_id() or uuid.uuid4().hex
+        if speech_request.options.list_voices:
+            voices = {"request_id": request_id, "voices": self._voices.listing()}
+            responses.send(np.zeros(0, np.float32), voices | self._facts, is_final=True)
+            return
+        plan = self._plan(speech_request, request_id)
+        responses.encode_as(speech_request.encoding, speech_request.stream)
+        speech = Speech(plan, self._services, responses, self._facts, received_at)
+        if not self._slots.acquire(blocking=False):
+            limit = self._settings.max_streams
+            raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
+        self._streams.submit(self._stream, speech, responses)
+
+    def _stream(self, speech, responses):
+        try:
+            self._guarded(responses, speech.run)
+            speech.drain()
+        finally:
+            self._slots.release()
+
+    def _plan(self, request, request_id):
+        voice = self._voices.find(request.voice)
+        limit = self._settings.max_segment_characters if request.options.split else None
+        texts = spoken_segments(request.text, limit)
+        unknown_words = self._vocabulary.unknown_words(request.text)
+        return SpeechPlan(
+            request=request,
+            texts=tuple(texts),
+            voice=voice,
+            seed=secrets.randbits(DRAWN_SEED_BITS) if request.seed is None else request.seed,
+            request_id=request_id,
+            speech_id=uuid.uuid4().hex,
+            warnings=(outside_vocabulary_warning(unknown_words),) if unknown_words else (),
+        )
+
+    def _inputs(self, request):
+        tensors = {
+            name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
+        }
+        return {name: tensor and tensor.as_numpy() for name, tensor in tensors.items()}
+
+
+class Responses:
+    """The responses of one request: audio in order, then exactly one with the final flag.
+
+    Looking for a cancellation after the final flag would crash the server, so one lock serialises
+    both and the sender is forgotten with the flag.
+    """
+
+    def __init__(self, sender, sample_rate):
+        self._sender = sender
+        self._sample_rate = sample_rate
+        self._lock = threading.Lock()
+        self._encoder = AudioEncoder("f32", sample_rate, is_streamed=False)
+
+    def encode_as(self, encoding, is_streamed):
+        self._encoder = AudioEncoder(encoding, self._sample_rate, is_streamed)
+
+    def is_cancelled(self):
+        with self._lock:
+            return self._sender is not None and self._sender.is_cancelled()
+
+    def send(self, samples, metadata, is_final):
+        audio, audio_bytes = self._encoder.encode(samples)
+        tensors = [
+            pb_utils.Tensor("audio", np.ascontiguousarray(audio, np.float32)),
+            pb_utils.Tensor("audio_bytes", np.array([audio_bytes], np.object_)),
+            pb_utils.Tensor("sample_rate", np.array([self._sample_rate], np.int32)),
+            pb_utils.Tensor("is_final", np.array([is_final], np.bool_)),
+            pb_utils.Tensor("metadata", _json_bytes(metadata)),
+        ]
+        self._send(pb_utils.InferenceResponse(tensors), is_final)
+
+    def fail(self, code, message):
+        error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, code))
+        self._send(pb_utils.InferenceResponse(error=error), is_final=True)
+
+    def _send(self, response, is_final):
+        with self._lock:
+            if self._sender is None:
+                return
+            sender, self._sender = self._sender, None if is_final else self._sender
+            flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if is_final else 0
+            sender.send(response, flags)
+
+
+class TokenModel:
+    """chattts_gpt through BLS."""
+
+    NAME = "chattts_gpt"
+    OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
+
+    def generate(self, inputs):
+        for response in _call(self.NAME, inputs, self.OUTPUTS):
+            # Copied out: the response's memory goes back to Triton with the response.
+            hidden, token_ids, reason, usage = (
+                _output(response, name).copy() for name in self.OUTPUTS
+            )
+            yield TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
+
+    def cancel(self, request_id):
+        for _ in _call(self.NAME, {"cancel": _text(request_id)}, self.OUTPUTS):
+            pass
+
+
+class Vocoder:
+    """chattts_vocoder through BLS, one window per call; Triton batches the calls."""
+
+    NAME = "chattts_vocoder"
+
+    def decode(self, hidden):
+        (response,) = _call(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
+        return _output(response, "audio")[0].copy()
+
+
+def _call(model, inputs, outputs):
+    """Yield the responses of a BLS call that carry outputs."""
+    request = pb_utils.InferenceRequest(
+        model_name=model,
+        inputs=[
+            pb_utils.Tensor(name, np.ascontiguousarray(array)) for name, array in inputs.items()
+        ],
+        requested_output_names=list(outputs),
+        preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
+    )
+    try:
+        for response in request.exec(decoupled=True):
+            if response.has_error():
+                raise child_error(model, response.error().message())
+            if response.output_tensors():
+                yield response
+    except pb_utils.TritonModelException as error:
+        raise child_error(model, str(error)) from error
+
+
+def _output(response, name):
+    return pb_utils.get_output_tensor_by_name(response, name).as_numpy()
+
+
+def _text(text):
+    return np.array([text.encode()], np.object_)
+
+
+def _json_bytes(value):
+    return _text(json.dumps(value, ensure_ascii=False))
