@@ -73,6 +73,12 @@ def decode_speaker(text: str) -> npt.NDArray[np.float16]:
     return np.frombuffer(data, "<f2").astype(np.float16)
 
 
+def encode_speaker(vector: npt.NDArray[np.float16]) -> str:
+    """Return the speaker string of a (H,) float16 vector."""
+    data = vector.astype("<f2").tobytes()
+    return encode_bytes(lzma.compress(data, lzma.FORMAT_RAW, filters=FILTERS))
+
+
 def encode_prompt(codes: npt.NDArray[np.integer[Any]]) -> str:
     """Return the audio-prompt string of codes (T, codebooks) in 0 ... 65535."""
     steps, codebooks = codes.shape
