@@ -23,6 +23,7 @@ from launcher import EmbeddedServer, EmbeddedServerError
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
+SAMPLE_RATE = 24000
 PAUSE_S = 0.4
 """Silence between the two sentences in the WAV."""
 UNTRAINED_STEPS = 94
@@ -92,10 +93,10 @@ def prepare(checkpoint: str, precision: str) -> None:
 
 def speak(url: str, checkpoint: str, output: Path) -> None:
     """Stream the sentences one after the other and write them to one WAV file."""
-    with ChatTTSClient(url) as client, WavWriter(output) as wav:
+    with ChatTTSClient(url) as client, WavWriter(output, SAMPLE_RATE) as wav:
         for number, sentence in enumerate(SENTENCES[checkpoint]):
             if number:
-                wav.write(np.zeros(round(PAUSE_S * 24000), dtype=np.float32))
+                wav.write(np.zeros(round(PAUSE_S * SAMPLE_RATE), dtype=np.float32))
             audio = _stream(client, sentence, checkpoint)
             wav.write(audio.samples)
             _report(sentence, audio)

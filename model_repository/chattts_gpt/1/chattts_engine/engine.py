@@ -57,7 +57,7 @@ class Engine:
         self.scheduler = Scheduler(
             self.block_manager, config.max_num_seqs, config.max_num_batched_tokens
         )
-        self._runner = runner
+        self.runner = runner
         self._embeddings = embeddings
         self._end_of_text_id = end_of_text_id
         self._sampler = sampler or Sampler()
@@ -119,7 +119,7 @@ class Engine:
         outputs = self._expire(now_s)
         schedule = self.scheduler.schedule(now_s)
         for sequence in schedule.preempted:
-            self._runner.release(sequence)
+            self.runner.release(sequence)
         if schedule.prefills:
             outputs += self._sample(schedule.prefills, self._prefill(schedule.prefills))
         decodes = [s for s in schedule.decodes if s.status is SequenceStatus.RUNNING]
@@ -144,7 +144,7 @@ class Engine:
         last = []
         for sequence in sequences:
             inputs = self._embeddings.prompt(sequence.request)
-            last.append(self._runner.prefill(sequence, inputs)[-1])
+            last.append(self.runner.prefill(sequence, inputs)[-1])
             sequence.num_computed_tokens = len(inputs)
             self.stats.num_prefilled_tokens += len(inputs)
         return np.stack(last)
@@ -154,7 +154,7 @@ class Engine:
         inputs = np.stack(
             [self._embeddings.step(s.request.mode, s.next_input()) for s in sequences]
         )
-        hidden = self._runner.decode(sequences, inputs)
+        hidden = self.runner.decode(sequences, inputs)
         for sequence in sequences:
             sequence.num_computed_tokens += 1
         self.stats.num_decode_steps += 1
@@ -186,9 +186,9 @@ class Engine:
     ) -> list[StepOutput]:
         """Sample one token each for sequences of one mode and apply it."""
         if mode == "code":
-            logits, end_token = self._runner.code_logits(hidden), self.gpt.end_of_speech
+            logits, end_token = self.runner.code_logits(hidden), self.gpt.end_of_speech
         else:
-            logits, end_token = self._runner.text_logits(hidden)[:, None], self._end_of_text_id
+            logits, end_token = self.runner.text_logits(hidden)[:, None], self._end_of_text_id
         tokens = self._sample_rows(sequences, logits, end_token)
         outputs = []
         for row, sequence in enumerate(sequences):
@@ -232,7 +232,7 @@ class Engine:
         sequence.finish_reason = reason
         sequence.error = error
         self.scheduler.finish(sequence)
-        self._runner.release(sequence)
+        self.runner.release(sequence)
         del self._sequences[sequence.id]
         self.stats.num_finished += 1
         return StepOutput(sequence)
