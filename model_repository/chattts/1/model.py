@@ -3,16 +3,21 @@
 Requests are checked in `execute`; a good one goes to a bounded pool, so `execute` never waits.
 """
 
+from __future__ import annotations
+
 import json
 import secrets
 import threading
 import time
 import traceback
 import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 from chattts_pipeline import (
     AudioEncoder,
@@ -23,6 +28,7 @@ from chattts_pipeline import (
     SpeechError,
     SpeechPlan,
     SpeechRequest,
+    Tensors,
     TokenChunk,
     Vocabulary,
     VoiceRegistry,
@@ -35,11 +41,15 @@ from chattts_pipeline import (
 # A drawn seed survives JSON readers that hold numbers as float64.
 DRAWN_SEED_BITS = 53
 
+# Request parameter of chattts_unary: server 2.51 replaces the code of a BLS child's error by
+# INTERNAL, so the code has to travel in the message.
+CODE_IN_ERRORS = "code_in_errors"
+
 
 class TritonPythonModel:
     """One front; its instances share nothing."""
 
-    def initialize(self, args):
+    def initialize(self, args: Mapping[str, str]) -> None:
         config = json.loads(args["model_config"])
         parameters = config.get("parameters", {})
         self._settings = Settings.from_parameters(
@@ -60,7 +70,7 @@ class TritonPythonModel:
         }
         self._start_threads()
 
-    def _start_threads(self):
+    def _start_threads(self) -> None:
         max_streams = self._settings.max_streams
         max_readers = max_streams * self._settings.parallel_segments
         self._slots = threading.BoundedSemaphore(max_streams)
@@ -76,56 +86,57 @@ class TritonPythonModel:
             self._checkpoint.sample_rate,
         )
 
-    def execute(self, requests):
+    def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:
         for request in requests:
-            responses = Responses(request.get_response_sender(), self._checkpoint.sample_rate)
+            responses = Responses(request, self._checkpoint.sample_rate)
             self._guarded(responses, self._accept, request, responses)
 
-    def finalize(self):
+    def finalize(self) -> None:
         """Wait for the running streams, then for their readers."""
         self._streams.shutdown(wait=True)
         self._readers.shutdown(wait=True)
 
-    def _guarded(self, responses, work, *arguments):
+    def _guarded(self, responses: Responses, work: Callable[..., None], *arguments: object) -> None:
         """Run `work`; whatever goes wrong becomes the one error response of the request."""
         try:
             work(*arguments)
-        except ValueError as error:
-            responses.fail("INVALID_ARG", str(error))
         except SpeechError as error:
             responses.fail(error.code, error.message)
         except Exception as error:
             pb_utils.Logger.log_error(f"chattts: {traceback.format_exc()}")
             responses.fail("INTERNAL", f"{type(error).__name__}: {error}")
 
-    def _accept(self, request, responses):
+    def _accept(self, request: pb_utils.InferenceRequest, responses: Responses) -> None:
         received_at = time.monotonic()
-        speech_request = SpeechRequest.from_inputs(
-            self._inputs(request),
-            max_text_characters=self._settings.max_text_characters,
-            special_tokens=self._checkpoint.special_tokens,
-        )
         request_id = request.request_id() or uuid.uuid4().hex
-        if speech_request.options.list_voices:
+        try:
+            wanted = SpeechRequest.from_inputs(
+                self._inputs(request),
+                max_text_characters=self._settings.max_text_characters,
+                special_tokens=self._checkpoint.special_tokens,
+            )
+            plan = self._plan(wanted, request_id)
+        except ValueError as error:
+            raise SpeechError("INVALID_ARG", str(error)) from error
+        if wanted.options.list_voices:
             voices = {"request_id": request_id, "voices": self._voices.listing()}
             responses.send(np.zeros(0, np.float32), voices | self._facts, is_final=True)
             return
-        plan = self._plan(speech_request, request_id)
-        responses.encode_as(speech_request.encoding, speech_request.stream)
+        responses.encode_as(wanted.encoding, wanted.stream)
         speech = Speech(plan, self._services, responses, self._facts, received_at)
         if not self._slots.acquire(blocking=False):
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
         self._streams.submit(self._stream, speech, responses)
 
-    def _stream(self, speech, responses):
+    def _stream(self, speech: Speech, responses: Responses) -> None:
         try:
             self._guarded(responses, speech.run)
             speech.drain()
         finally:
             self._slots.release()
 
-    def _plan(self, request, request_id):
+    def _plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
         voice = self._voices.find(request.voice)
         limit = self._settings.max_segment_characters if request.options.split else None
         texts = spoken_segments(request.text, limit)
@@ -140,11 +151,11 @@ class TritonPythonModel:
             warnings=(outside_vocabulary_warning(unknown_words),) if unknown_words else (),
         )
 
-    def _inputs(self, request):
+    def _inputs(self, request: pb_utils.InferenceRequest) -> dict[str, npt.NDArray[Any] | None]:
         tensors = {
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
-        return {name: tensor and tensor.as_numpy() for name, tensor in tensors.items()}
+        return {name: t.as_numpy() if t else None for name, t in tensors.items()}
 
 
 class Responses:
@@ -154,20 +165,23 @@ class Responses:
     both and the sender is forgotten with the flag.
     """
 
-    def __init__(self, sender, sample_rate):
-        self._sender = sender
+    def __init__(self, request: pb_utils.InferenceRequest, sample_rate: int) -> None:
+        self._sender: pb_utils.InferenceResponseSender | None = request.get_response_sender()
+        self._has_code_in_errors = CODE_IN_ERRORS in json.loads(request.parameters() or "{}")
         self._sample_rate = sample_rate
         self._lock = threading.Lock()
         self._encoder = AudioEncoder("f32", sample_rate, is_streamed=False)
 
-    def encode_as(self, encoding, is_streamed):
+    def encode_as(self, encoding: str, is_streamed: bool) -> None:
         self._encoder = AudioEncoder(encoding, self._sample_rate, is_streamed)
 
-    def is_cancelled(self):
+    def is_cancelled(self) -> bool:
         with self._lock:
             return self._sender is not None and self._sender.is_cancelled()
 
-    def send(self, samples, metadata, is_final):
+    def send(
+        self, samples: npt.NDArray[np.float32], metadata: Mapping[str, Any], is_final: bool
+    ) -> None:
         audio, audio_bytes = self._encoder.encode(samples)
         tensors = [
             pb_utils.Tensor("audio", np.ascontiguousarray(audio, np.float32)),
@@ -178,11 +192,13 @@ class Responses:
         ]
         self._send(pb_utils.InferenceResponse(tensors), is_final)
 
-    def fail(self, code, message):
+    def fail(self, code: str, message: str) -> None:
+        if self._has_code_in_errors:
+            message = f"{code}: {message}"
         error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, code))
         self._send(pb_utils.InferenceResponse(error=error), is_final=True)
 
-    def _send(self, response, is_final):
+    def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
         with self._lock:
             if self._sender is None:
                 return
@@ -197,15 +213,12 @@ class TokenModel:
     NAME = "chattts_gpt"
     OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
 
-    def generate(self, inputs):
+    def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
         for response in _call(self.NAME, inputs, self.OUTPUTS):
-            # Copied out: the response's memory goes back to Triton with the response.
-            hidden, token_ids, reason, usage = (
-                _output(response, name).copy() for name in self.OUTPUTS
-            )
+            hidden, token_ids, reason, usage = (_output(response, name) for name in self.OUTPUTS)
             yield TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
 
-    def cancel(self, request_id):
+    def cancel(self, request_id: str) -> None:
         for _ in _call(self.NAME, {"cancel": _text(request_id)}, self.OUTPUTS):
             pass
 
@@ -215,12 +228,15 @@ class Vocoder:
 
     NAME = "chattts_vocoder"
 
-    def decode(self, hidden):
+    def decode(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         (response,) = _call(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
-        return _output(response, "audio")[0].copy()
+        audio: npt.NDArray[np.float32] = _output(response, "audio")[0]
+        return audio
 
 
-def _call(model, inputs, outputs):
+def _call(
+    model: str, inputs: Tensors, outputs: Sequence[str]
+) -> Iterator[pb_utils.InferenceResponse]:
     """Yield the responses of a BLS call that carry outputs."""
     request = pb_utils.InferenceRequest(
         model_name=model,
@@ -240,13 +256,17 @@ def _call(model, inputs, outputs):
         raise child_error(model, str(error)) from error
 
 
-def _output(response, name):
-    return pb_utils.get_output_tensor_by_name(response, name).as_numpy()
+def _output(response: pb_utils.InferenceResponse, name: str) -> npt.NDArray[Any]:
+    """Copy an output: its memory goes back to Triton with the response."""
+    tensor = pb_utils.get_output_tensor_by_name(response, name)
+    if tensor is None:
+        raise SpeechError("INTERNAL", f"output {name} is missing")
+    return tensor.as_numpy().copy()
 
 
-def _text(text):
+def _text(text: str) -> npt.NDArray[np.object_]:
     return np.array([text.encode()], np.object_)
 
 
-def _json_bytes(value):
+def _json_bytes(value: Mapping[str, Any]) -> npt.NDArray[np.object_]:
     return _text(json.dumps(value, ensure_ascii=False))

@@ -1,38 +1,46 @@
 """chattts_unary: the whole utterance of chattts in one response, for HTTP /infer and unary gRPC."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 CHATTTS = "chattts"
 
+# Asks chattts to begin its error messages with the code, which BLS in server 2.51 loses.
+PARAMETERS = {"code_in_errors": True}
+
 
 class TritonPythonModel:
-    """Passes every input on; one request at a time per instance."""
+    """Passes every input on; each instance speaks one request at a time."""
 
-    def initialize(self, args):
+    def initialize(self, args: Mapping[str, str]) -> None:
         config = json.loads(args["model_config"])
         self._input_names = [entry["name"] for entry in config["input"]]
         self._output_names = [entry["name"] for entry in config["output"]]
 
-    def execute(self, requests):
+    def execute(
+        self, requests: Sequence[pb_utils.InferenceRequest]
+    ) -> list[pb_utils.InferenceResponse]:
         return [self._answer(request) for request in requests]
 
-    def _answer(self, request):
-        response = None
+    def _answer(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceResponse:
+        answer = _failure("INTERNAL", f"{CHATTTS} gave no answer")
         try:
             for response in self._call(request).exec(decoupled=True):
-                print("DEBUG", response.has_error() and (response.error().code(), response.error().message()), flush=True)
                 if response.has_error():
-                    return pb_utils.InferenceResponse(error=response.error())
-                if response.output_tensors():
+                    code, _, message = response.error().message().partition(": ")
+                    answer = _failure(code, message)
+                elif response.output_tensors():
                     answer = pb_utils.InferenceResponse(response.output_tensors())
-            return answer
         except pb_utils.TritonModelException as error:
-            return pb_utils.InferenceResponse(error=pb_utils.TritonError(str(error)))
+            return _failure("UNAVAILABLE", str(error))
+        return answer
 
-    def _call(self, request):
+    def _call(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceRequest:
         tensors = {
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
@@ -43,4 +51,10 @@ class TritonPythonModel:
             inputs=[tensor for tensor in tensors.values() if tensor is not None],
             requested_output_names=self._output_names,
             preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
+            parameters=PARAMETERS,
         )
+
+
+def _failure(code: str, message: str) -> pb_utils.InferenceResponse:
+    error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, code))
+    return pb_utils.InferenceResponse(error=error)

@@ -74,7 +74,7 @@ def outside_vocabulary_warning(words: Sequence[str]) -> dict[str, str]:
     """
     shown = ", ".join(words[:MAX_WORDS_SHOWN])
     more = f" and {len(words) - MAX_WORDS_SHOWN} more" if len(words) > MAX_WORDS_SHOWN else ""
-    message = f"this voice was not trained on: {shown}{more}; expect wrong speech there"
+    message = f"not in this checkpoint's vocabulary: {shown}{more}; expect wrong speech there"
     return {"code": "outside_vocabulary", "message": message}
 
 
