@@ -28,7 +28,7 @@ def pcm16(samples: NDArray[np.float32]) -> bytes:
 
 
 class WavWriter:
-    """Writes a WAV file chunk by chunk; the header is right after every chunk."""
+    """Writes a WAV file chunk by chunk; after each one the file can be played."""
 
     def __init__(self, path: str | PathLike[str], sample_rate: int) -> None:
         """Open `path` for writing.
@@ -41,16 +41,19 @@ class WavWriter:
             ValueError: another suffix; nothing is written.
             OSError: the file cannot be written.
         """
-        self._wave = wave.open(_checked(path), "wb")  # noqa: SIM115 # closed by close
+        self._file = open(_checked(path), "wb")  # noqa: SIM115 # closed by close
+        self._wave = wave.Wave_write(self._file)
         _set_format(self._wave, sample_rate)
 
     def write(self, samples: NDArray[np.float32]) -> None:
-        """Append (S,) float32 samples in -1 ... 1."""
+        """Append (S,) float32 samples in -1 ... 1; the file on disk is complete up to here."""
         self._wave.writeframes(pcm16(samples))
+        self._file.flush()
 
     def close(self) -> None:
         """Finish the file; a second call does nothing."""
         self._wave.close()
+        self._file.close()
 
     def __enter__(self) -> WavWriter:
         return self

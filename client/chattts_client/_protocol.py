@@ -107,9 +107,10 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
     for name in options:
         if name not in INPUTS or name in OWN_INPUTS:
             raise TypeError(f"unknown option {name!r}")
-    values = {"text": text, "stream": stream, **options}
-    tensors = [_encode(name, value) for name, value in values.items() if value is not None]
-    return SpeechRequest(_new_request_id(), tuple(tensors))
+    given = {name: value for name, value in options.items() if value is not None}
+    values = {"text": text, "stream": stream, **given}
+    tensors = tuple(_encode(name, value) for name, value in values.items())
+    return SpeechRequest(_new_request_id(), tensors)
 
 
 def voices_request() -> SpeechRequest:

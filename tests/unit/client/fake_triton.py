@@ -1,0 +1,211 @@
+"""A scripted Triton server in this process: the real gRPC and HTTP protocols, invented answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.utils import deserialize_bytes_tensor, np_to_triton_dtype, serialize_byte_tensor
+
+SAMPLE_RATE_HZ = 24_000
+SUMMARY: dict[str, Any] = {
+    "finish_reasons": ["eos"],
+    "voice": "en",
+    "text_segments": ["hello"],
+    "warnings": [],
+    "timings": {"queue_ms": 1, "first_audio_ms": 20.5, "total_ms": 40, "audio_s": 0.5},
+    "model_version": "1",
+    "checkpoint": "demo",
+    "precision": "int8",
+    "untrained": False,
+}
+Outputs = dict[str, NDArray[Any]]
+Inputs = dict[str, Any]
+
+
+def outputs(samples: NDArray[np.float32], *, is_final: bool, **metadata: object) -> Outputs:
+    """The outputs of one response of the speech models."""
+    common = {"request_id": "r1", "segment_index": 0, "num_segments": 1, "seed": 7}
+    content = {**common, **(SUMMARY if is_final else {}), **metadata}
+    return {
+        "audio": samples,
+        "audio_bytes": np.array([b""], dtype=np.object_),
+        "sample_rate": np.array([SAMPLE_RATE_HZ], dtype=np.int32),
+        "is_final": np.array([is_final]),
+        "metadata": np.array([json.dumps(content).encode()], dtype=np.object_),
+    }
+
+
+def utterance(count: int = 3, samples_per_chunk: int = 256) -> list[Outputs]:
+    """The responses of a good request: a ramp of samples in `count` pieces."""
+    ramp = np.linspace(-1, 1, count * samples_per_chunk, dtype=np.float32)
+    pieces = np.split(ramp, count)
+    return [outputs(piece, is_final=index == count - 1) for index, piece in enumerate(pieces)]
+
+
+def voices_answer() -> Outputs:
+    """The response to a request for the list of voices."""
+    voices = [{"name": "en", "language": "en", "description": "English, calm"}]
+    return outputs(np.zeros(0, dtype=np.float32), is_final=True, voices=voices)
+
+
+class Failure(Exception):
+    """What a script raises to end a request with a status."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+Script = Callable[[Inputs, "Request"], Iterator[Outputs]]
+
+
+class Request:
+    """One request as the server saw it."""
+
+    def __init__(self, request_id: str, model: str, headers: Mapping[str, str]) -> None:
+        self.request_id = request_id
+        self.model = model
+        self.headers = headers
+        self.cancelled = threading.Event()
+        """Set once the caller has left."""
+
+
+class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc] # untyped base
+    """Answers each request by `script` and records what it was asked."""
+
+    def __init__(self) -> None:
+        self.script: Script = lambda inputs, request: iter(utterance())
+        self.is_ready = True
+        self.requests: list[Request] = []
+        self.inputs: list[Inputs] = []
+
+    def answer(self, inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        """Record a request and start its script."""
+        self.requests.append(request)
+        self.inputs.append(inputs)
+        return self.script(inputs, request)
+
+    def ModelReady(self, message: Any, context: grpc.ServicerContext) -> Any:
+        return service_pb2.ModelReadyResponse(ready=self.is_ready)
+
+    def ModelStreamInfer(self, messages: Any, context: grpc.ServicerContext) -> Any:
+        for message in messages:
+            headers = dict(context.invocation_metadata())
+            request = Request(message.id, message.model_name, headers)
+            context.add_callback(request.cancelled.set)
+            try:
+                for response in self.answer(_grpc_inputs(message), request):
+                    yield service_pb2.ModelStreamInferResponse(infer_response=_encode(response))
+            except Failure as failure:
+                context.abort(grpc.StatusCode[failure.code], str(failure))
+
+
+def serve_grpc(fake: FakeTriton) -> tuple[grpc.Server, str]:
+    """Start a gRPC server for `fake`; returns it and its HOST:PORT."""
+    server = grpc.server(ThreadPoolExecutor(8))
+    service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(fake, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, f"127.0.0.1:{port}"
+
+
+def serve_http(fake: FakeTriton) -> tuple[ThreadingHTTPServer, str]:
+    """Start an HTTP server for `fake`; returns it and its HOST:PORT."""
+    handler = type("Handler", (_HttpHandler,), {"fake": fake})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    return server, f"127.0.0.1:{server.server_address[1]}"
+
+
+class _HttpHandler(BaseHTTPRequestHandler):
+    fake: FakeTriton
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._reply(200 if self.fake.is_ready else 400, b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        header_length = int(self.headers["Inference-Header-Content-Length"])
+        header = json.loads(body[:header_length])
+        model = self.path.split("/")[3]
+        request = Request(header["id"], model, dict(self.headers))
+        try:
+            (response,) = self.fake.answer(_http_inputs(header, body[header_length:]), request)
+        except Failure as failure:
+            self._reply(int(failure.code), json.dumps({"error": str(failure)}).encode())
+            return
+        names = [
+            {
+                "name": name,
+                "datatype": np_to_triton_dtype(array.dtype),
+                "shape": list(array.shape),
+                "parameters": {"binary_data_size": len(_raw(array))},
+            }
+            for name, array in response.items()
+        ]
+        answer = json.dumps({"model_name": model, "outputs": names}).encode()
+        binary = b"".join(_raw(array) for array in response.values())
+        self._reply(200, answer + binary, ("Inference-Header-Content-Length", str(len(answer))))
+
+    def _reply(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the caller has left
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test output quiet."""
+
+
+def _encode(response: Outputs) -> Any:
+    message = service_pb2.ModelInferResponse()
+    for name, array in response.items():
+        datatype = np_to_triton_dtype(array.dtype)
+        message.outputs.add(name=name, datatype=datatype, shape=array.shape)
+        message.raw_output_contents.append(_raw(array))
+    return message
+
+
+def _raw(array: NDArray[Any]) -> bytes:
+    if array.dtype == np.object_:
+        return bytes(serialize_byte_tensor(array).item())
+    return array.tobytes()
+
+
+def _grpc_inputs(message: Any) -> Inputs:
+    tensors = zip(message.inputs, message.raw_input_contents, strict=True)
+    return {tensor.name: _value(tensor.datatype, raw) for tensor, raw in tensors}
+
+
+def _http_inputs(header: dict[str, Any], binary: bytes) -> Inputs:
+    inputs, offset = {}, 0
+    for tensor in header["inputs"]:
+        size = tensor["parameters"]["binary_data_size"]
+        inputs[tensor["name"]] = _value(tensor["datatype"], binary[offset : offset + size])
+        offset += size
+    return inputs
+
+
+def _value(datatype: str, raw: bytes) -> Any:
+    if datatype == "BYTES":
+        return deserialize_bytes_tensor(raw)[0].decode()
+    kinds = {"BOOL": np.bool_, "FP32": np.float32, "INT32": np.int32, "UINT64": np.uint64}
+    (value,) = np.frombuffer(raw, dtype=kinds[datatype]).tolist()
+    return value

@@ -1,0 +1,95 @@
+"""Statuses become errors in one place; each error says what a caller may do."""
+
+from __future__ import annotations
+
+import pickle
+
+import chattts_client
+import pytest
+from chattts_client import (
+    ChatTTSError,
+    InvalidRequestError,
+    ProtocolError,
+    RequestCancelledError,
+    RequestTimeoutError,
+    ServerError,
+    ServerUnavailableError,
+    _exceptions,
+)
+from chattts_client._exceptions import code_from_http, error_from_status
+
+STATUSES: list[tuple[str, type[ChatTTSError]]] = [
+    ("INVALID_ARGUMENT", InvalidRequestError),
+    ("OUT_OF_RANGE", InvalidRequestError),
+    ("UNAVAILABLE", ServerUnavailableError),
+    ("RESOURCE_EXHAUSTED", ServerUnavailableError),
+    ("DEADLINE_EXCEEDED", RequestTimeoutError),
+    ("CANCELLED", RequestCancelledError),
+    ("DATA_LOSS", ProtocolError),
+    ("INTERNAL", ServerError),
+    ("NOT_FOUND", ServerError),
+    ("UNAUTHENTICATED", ServerError),
+]
+
+
+@pytest.mark.parametrize(("code", "kind"), STATUSES)
+def test_each_status_has_its_error(code: str, kind: type[ChatTTSError]) -> None:
+    error = error_from_status(code, "text: is empty", "r1")
+    assert type(error) is kind
+    assert (error.code, error.request_id, str(error)) == (code, "r1", "text: is empty")
+
+
+@pytest.mark.parametrize(("code", "kind"), STATUSES)
+def test_only_an_unavailable_server_is_worth_another_try(
+    code: str, kind: type[ChatTTSError]
+) -> None:
+    error = error_from_status(code, "", "")
+    assert error.retryable == (kind is ServerUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("temperature: 3.0 is outside 0.00001 ... 2", "temperature"),
+        ("top_p: nan is outside 0 ... 1", "top_p"),
+        ("unexpected shape for input 'text'", None),
+    ],
+)
+def test_a_request_error_names_the_field(message: str, field: str | None) -> None:
+    error = error_from_status("INVALID_ARGUMENT", message, "")
+    assert isinstance(error, InvalidRequestError)
+    assert error.field == field
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "code"),
+    [
+        (400, "text: is empty", "INVALID_ARGUMENT"),
+        (400, "request was cancelled", "CANCELLED"),
+        (400, "style: 'cancelled' is no control token", "INVALID_ARGUMENT"),
+        (404, "unknown model", "NOT_FOUND"),
+        (500, "failure", "INTERNAL"),
+        (503, "the queue is full", "UNAVAILABLE"),
+        (504, "too late", "DEADLINE_EXCEEDED"),
+        (418, "teapot", "UNKNOWN"),
+    ],
+)
+def test_http_statuses_have_the_same_names(status: int, message: str, code: str) -> None:
+    assert code_from_http(status, message) == code
+
+
+def test_the_drawn_tree_names_every_error() -> None:
+    errors = {
+        name
+        for name in chattts_client.__all__
+        if isinstance(kind := getattr(chattts_client, name), type) and issubclass(kind, Exception)
+    }
+    assert _exceptions.__doc__ is not None
+    drawn = {word for word in _exceptions.__doc__.split() if word.endswith("Error")}
+    assert drawn == errors
+    assert all(issubclass(getattr(chattts_client, name), ChatTTSError) for name in errors)
+
+
+def test_an_error_survives_a_process_boundary() -> None:
+    error = pickle.loads(pickle.dumps(error_from_status("INVALID_ARGUMENT", "seed: bad", "r1")))
+    assert (str(error), error.field, error.request_id) == ("seed: bad", "seed", "r1")

@@ -1,0 +1,201 @@
+"""Arguments become tensors and tensors become results; what does not fit is a typed error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from chattts_client import InvalidRequestError, ProtocolError, SpeechOptions
+from chattts_client._protocol import (
+    INPUTS,
+    OWN_INPUTS,
+    Reader,
+    SpeechRequest,
+    read_chunk,
+    read_voices,
+    speech_request,
+    voices_request,
+    with_deadline,
+)
+from numpy.typing import NDArray
+from unit.client.fake_triton import Outputs, outputs, voices_answer
+
+
+def values(request: SpeechRequest) -> dict[str, Any]:
+    return {tensor.name: tensor.data.item() for tensor in request.tensors}
+
+
+def reader(response: Outputs) -> Reader:
+    return response.get
+
+
+def final_response(changes: dict[str, NDArray[Any] | None]) -> Reader:
+    return {**outputs(np.zeros(4, dtype=np.float32), is_final=True), **changes}.get
+
+
+def test_options_are_the_inputs_that_the_client_does_not_set_itself() -> None:
+    assert set(SpeechOptions.__annotations__) == set(INPUTS) - OWN_INPUTS
+
+
+def test_every_option_reaches_its_input() -> None:
+    options: SpeechOptions = {
+        "voice": "en",
+        "language": "en",
+        "style": "[speed_3]",
+        "refine": True,
+        "temperature": 0.5,
+        "top_p": 1,
+        "top_k": 5,
+        "repetition_penalty": 1.0,
+        "min_new_tokens": 0,
+        "max_new_tokens": 64,
+        "seed": 2**64 - 1,
+        "latency": "exact",
+        "priority": 1,
+        "deadline_ms": 500,
+        "options": {"split": False},
+    }
+    request = speech_request("héllo 你好", options, stream=True)
+    expected: dict[str, Any] = {**options, "text": "héllo 你好", "stream": True}
+    expected["options"] = json.dumps(expected["options"])
+    texts = {name for name, kind in INPUTS.items() if kind == "BYTES"}
+    decoded = {k: v.decode() if k in texts else v for k, v in values(request).items()}
+    assert decoded == expected
+    kinds = {"FP32": np.float32, "INT32": np.int32, "UINT64": np.uint64, "BOOL": np.bool_}
+    for tensor in request.tensors:
+        assert tensor.data.shape == (1,)
+        assert tensor.data.dtype == kinds.get(tensor.datatype, np.object_)
+
+
+def test_what_is_not_given_is_left_to_the_server() -> None:
+    request = speech_request("hello", {"seed": None}, stream=False)
+    assert values(request) == {"text": b"hello", "stream": False}
+
+
+def test_each_request_has_its_own_id() -> None:
+    ids = {speech_request("hello", {}, stream=True).request_id for _ in range(50)}
+    assert len(ids) == 50
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("voice", 3, "voice: 3 is not a str"),
+        ("voice", b"en", "voice: b'en' is not a str"),
+        ("style", "\ud800", "style: .*surrogates not allowed"),
+        ("refine", 1, "refine: 1 is not a bool"),
+        ("temperature", "hot", "temperature: 'hot' is not a number"),
+        ("temperature", True, "temperature: True is not a number"),
+        ("top_k", 2.5, "top_k: 2.5 is not a whole number"),
+        ("top_k", np.array(1.5), "top_k: .* is not a whole number"),
+        ("top_k", True, "top_k: True is not a whole number"),
+        ("max_new_tokens", 2**31, "max_new_tokens: 2147483648 is outside -2147483648 ... 21"),
+        ("seed", -1, "seed: -1 is outside 0 ... 18446744073709551615"),
+        ("seed", 2**64, "seed: 18446744073709551616 is outside 0 ... 18446744073709551615"),
+        ("options", {"split": object()}, "options: .*not JSON serializable"),
+    ],
+)
+def test_a_value_that_cannot_be_sent_names_its_field(name: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message) as caught:
+        speech_request("hello", {name: value}, stream=True)
+    assert caught.value.field == name
+    assert not caught.value.retryable
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    options = {"seed": np.uint64(3), "top_k": np.int64(4), "temperature": np.float64(0.25)}
+    sent = values(speech_request("hello", options, stream=True))
+    assert (sent["seed"], sent["top_k"], sent["temperature"]) == (3, 4, 0.25)
+
+
+@pytest.mark.parametrize("value", [1e300, float("nan")])
+def test_a_number_outside_float32_is_left_to_the_server_to_refuse(value: float) -> None:
+    sent = values(speech_request("hello", {"temperature": value}, stream=True))
+    assert not np.isfinite(sent["temperature"])
+
+
+@pytest.mark.parametrize("name", ["volume", *sorted(OWN_INPUTS - {"text"})])
+def test_an_unknown_option_is_a_type_error_as_in_any_python_call(name: str) -> None:
+    with pytest.raises(TypeError, match=f"unknown option '{name}'"):
+        speech_request("hello", {name: 1}, stream=True)
+
+
+def test_text_must_be_text() -> None:
+    with pytest.raises(InvalidRequestError, match="text: None is not a str"):
+        speech_request(None, {}, stream=True)  # type: ignore[arg-type] # the point of the test
+
+
+def test_the_voices_request_asks_for_nothing_else() -> None:
+    assert values(voices_request()) == {"text": b"", "options": b'{"list_voices": true}'}
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "deadline_ms"), [(2.5, 3500), (0.0001, 1001), (1e12, 2**31 - 1)]
+)
+def test_a_deadline_is_added_after_the_time_limit(timeout_s: float, deadline_ms: int) -> None:
+    request = with_deadline(speech_request("hello", {}, stream=False), timeout_s)
+    assert values(request)["deadline_ms"] == deadline_ms
+
+
+def test_a_deadline_is_not_added_without_limit_or_over_the_callers() -> None:
+    free = speech_request("hello", {}, stream=False)
+    assert with_deadline(free, None) is free
+    own = speech_request("hello", {"deadline_ms": 70}, stream=False)
+    assert with_deadline(own, 5.0) is own
+
+
+def test_a_final_chunk_carries_the_summary_and_read_only_samples() -> None:
+    samples = np.linspace(-1, 1, 5, dtype=np.float32)
+    warning = {"code": "unknown_words", "message": "'xyzzy' is unknown"}
+    chunk = read_chunk(reader(outputs(samples, is_final=True, warnings=[warning])), 4)
+    assert (chunk.index, chunk.segment_index, chunk.num_segments) == (4, 0, 1)
+    assert chunk.samples.tolist() == samples.tolist()
+    assert not chunk.samples.flags.writeable
+    assert chunk.summary is not None
+    assert chunk.summary.seed == 7
+    assert chunk.summary.timings.first_audio_ms == 20.5
+    assert chunk.summary.warnings[0].code == "unknown_words"
+
+
+def test_a_chunk_before_the_final_one_has_no_summary() -> None:
+    response = outputs(np.zeros(4, dtype=np.float32), is_final=False)
+    assert read_chunk(reader(response), 0).summary is None
+
+
+def changed(**metadata: object) -> NDArray[Any]:
+    return outputs(np.zeros(0, dtype=np.float32), is_final=True, **metadata)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"audio": None}, "lacks the output 'audio'"),
+        ({"audio": np.zeros((2, 2), dtype=np.float32)}, r"'audio' is float32 \[2, 2\]"),
+        ({"audio": np.zeros(2)}, r"'audio' is float64 \[2\]"),
+        ({"is_final": None}, "lacks the output 'is_final'"),
+        ({"sample_rate": np.zeros(2, dtype=np.int32)}, "'sample_rate' has 2 values"),
+        ({"metadata": np.array([b"{"], dtype=np.object_)}, "not JSON"),
+        ({"metadata": np.array([b"\xff"], dtype=np.object_)}, "not JSON"),
+        ({"metadata": np.array([b"[]"], dtype=np.object_)}, r"metadata is \[\] instead of a dict"),
+        ({"metadata": changed(seed="7")}, "metadata 'seed' is '7' instead of a int"),
+        ({"metadata": changed(untrained=None)}, "metadata 'untrained' is None"),
+        ({"metadata": changed(finish_reasons=[1])}, "metadata 'finish_reasons' item is 1"),
+        ({"metadata": changed(timings={})}, "metadata 'queue_ms' is None instead of a float"),
+        ({"metadata": changed(warnings=[{"code": "x"}])}, "metadata 'message' is None"),
+    ],
+)
+def test_a_malformed_response_is_a_protocol_error(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        read_chunk(final_response(changes), 0)
+
+
+def test_voices_are_read_from_the_metadata() -> None:
+    (voice,) = read_voices(reader(voices_answer()))
+    assert (voice.name, voice.language, voice.description) == ("en", "en", "English, calm")
+
+
+def test_an_answer_without_voices_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError, match="metadata 'voices' is None"):
+        read_voices(final_response({}))

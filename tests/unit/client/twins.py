@@ -1,0 +1,85 @@
+"""Both clients behind one synchronous face, so that each behaviour is tested on each twin."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from chattts_client import AsyncChatTTSClient, Audio, AudioChunk, ChatTTSClient, Voice
+from chattts_client._transport import TransportName
+
+
+class SyncTwin:
+    """Calls a `ChatTTSClient`."""
+
+    def __init__(self, url: str, transport: TransportName = "grpc") -> None:
+        self._arguments: dict[str, Any] = {"url": url, "transport": transport}
+
+    def synthesize(self, text: str, **options: Any) -> Audio:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.synthesize(text, **options)
+
+    def stream(self, text: str, **options: Any) -> tuple[list[AudioChunk], Audio]:
+        with ChatTTSClient(**self._arguments) as client, client.stream(text, **options) as stream:
+            return list(stream), stream.result()
+
+    def stream_one(self, text: str, **options: Any) -> AudioChunk:
+        """Take the first chunk and leave."""
+        with ChatTTSClient(**self._arguments) as client, client.stream(text, **options) as stream:
+            return next(stream)
+
+    def list_voices(self, **options: Any) -> tuple[Voice, ...]:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.list_voices(**options)
+
+    def is_ready(self, **options: Any) -> bool:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.is_ready(**options)
+
+
+class AsyncTwin:
+    """Calls an `AsyncChatTTSClient` in a loop of its own."""
+
+    def __init__(self, url: str, transport: TransportName = "grpc") -> None:
+        self._arguments: dict[str, Any] = {"url": url, "transport": transport}
+
+    def synthesize(self, text: str, **options: Any) -> Audio:
+        async def run() -> Audio:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.synthesize(text, **options)
+
+        return asyncio.run(run())
+
+    def stream(self, text: str, **options: Any) -> tuple[list[AudioChunk], Audio]:
+        async def run() -> tuple[list[AudioChunk], Audio]:
+            client = AsyncChatTTSClient(**self._arguments)
+            async with client, client.stream(text, **options) as stream:
+                return [chunk async for chunk in stream], await stream.result()
+
+        return asyncio.run(run())
+
+    def stream_one(self, text: str, **options: Any) -> AudioChunk:
+        async def run() -> AudioChunk:
+            client = AsyncChatTTSClient(**self._arguments)
+            async with client, client.stream(text, **options) as stream:
+                return await anext(stream)
+
+        return asyncio.run(run())
+
+    def list_voices(self, **options: Any) -> tuple[Voice, ...]:
+        async def run() -> tuple[Voice, ...]:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.list_voices(**options)
+
+        return asyncio.run(run())
+
+    def is_ready(self, **options: Any) -> bool:
+        async def run() -> bool:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.is_ready(**options)
+
+        return asyncio.run(run())
+
+
+Twin = SyncTwin | AsyncTwin
+TWINS: dict[str, type[SyncTwin] | type[AsyncTwin]] = {"sync": SyncTwin, "async": AsyncTwin}
