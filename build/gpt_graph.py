@@ -24,8 +24,8 @@ Precision = Literal["fp32", "int8"]
 
 ZERO_POINT = 128
 MAX_LEVEL = 127
-SMALLEST_SCALE = np.finfo(np.float32).tiny
-"""Row scale of a row of zeros: any positive number gives zeros back."""
+SMALLEST_MAGNITUDE = np.finfo(np.float32).tiny
+"""Taken for the largest magnitude of a row or column of zeros: any positive number does."""
 
 
 def quantize_columns(weight: Array) -> tuple[npt.NDArray[np.uint8], Array]:
@@ -34,8 +34,8 @@ def quantize_columns(weight: Array) -> tuple[npt.NDArray[np.uint8], Array]:
     Returns:
         Levels (K, N) uint8 in 1 ... 255 around 128, and scales (N,) float32.
     """
-    largest = np.abs(weight).max(axis=0)
-    scale = np.maximum(largest / np.float32(MAX_LEVEL), SMALLEST_SCALE).astype(np.float32)
+    largest = np.maximum(np.abs(weight).max(axis=0), SMALLEST_MAGNITUDE * MAX_LEVEL)
+    scale = (largest / np.float32(MAX_LEVEL)).astype(np.float32)
     levels = np.rint(weight / scale) + ZERO_POINT
     return levels.astype(np.uint8), scale
 
@@ -145,32 +145,26 @@ class _GptWriter:
     def _quantized_linear(self, name: str, rows: str, weight: Array) -> str:
         graph = self.graph
         levels, column_scale = quantize_columns(weight)
+        magnitude = self._row_magnitude(rows)
+        unit = graph.node("Div", [rows, magnitude])
+        step = graph.constant("level_step", np.float32(1 / MAX_LEVEL))
         zero = graph.constant("zero_point", np.uint8(ZERO_POINT))
-        row_scale = self._row_scale(rows)
-        scaled = graph.node("Div", [rows, row_scale])
-        one = graph.constant("one", np.float32(1))
-        quantized = graph.node("QuantizeLinear", [scaled, one, zero])
+        quantized = graph.node("QuantizeLinear", [unit, step, zero])
+        scale = graph.constant(f"{name}_scale", column_scale)
         product = graph.node(
             "MatMulIntegerToFloat",
-            [
-                quantized,
-                graph.constant(name, levels),
-                one,
-                graph.constant(f"{name}_scale", column_scale),
-                zero,
-                zero,
-            ],
+            [quantized, graph.constant(name, levels), step, scale, zero, zero],
             domain=MICROSOFT,
         )
-        return graph.node("Mul", [product, row_scale], f"{name}_out")
+        return graph.node("Mul", [product, magnitude], f"{name}_out")
 
-    def _row_scale(self, rows: str) -> str:
-        """Return the scale (rows, 1): largest magnitude of the row over 127."""
-        graph = self.graph
-        largest = graph.node("ReduceMax", [graph.node("Abs", [rows])], axes=[-1], keepdims=1)
-        floor = graph.constant("smallest_magnitude", np.float32(SMALLEST_SCALE * MAX_LEVEL))
-        limit = graph.constant("max_level", np.float32(MAX_LEVEL))
-        return graph.node("Div", [graph.node("Max", [largest, floor]), limit])
+    def _row_magnitude(self, rows: str) -> str:
+        """Return the largest magnitude (rows, 1) of each row, above zero."""
+        largest = self.graph.node(
+            "ReduceMax", [self.graph.node("Abs", [rows])], axes=[-1], keepdims=1
+        )
+        floor = self.graph.constant("smallest_magnitude", SMALLEST_MAGNITUDE)
+        return self.graph.node("Max", [largest, floor])
 
 
 def write_gpt(sizes: GptSizes, tensors: Tensors, precision: Precision) -> bytes:
