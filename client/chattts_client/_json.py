@@ -17,13 +17,13 @@ def parse_object(content: bytes) -> JsonObject:
     try:
         value = json.loads(content)
     except ValueError as error:
-        raise ProtocolError(f"the metadata is not JSON: {error}") from error
-    return _expect("metadata", value, dict)
+        raise ProtocolError(f"the answer is not JSON: {error}") from error
+    return _expect("the answer", value, dict)
 
 
 def get(source: JsonObject, key: str, kind: type[T]) -> T:
     """The value of `key`, which must be a `kind`."""
-    return _expect(f"metadata {key!r}", source.get(key), kind)
+    return _expect(f"{key!r}", source.get(key), kind)
 
 
 def get_number(source: JsonObject, key: str) -> float:
@@ -32,9 +32,14 @@ def get_number(source: JsonObject, key: str) -> float:
     return float(value) if isinstance(value, int) else get(source, key, float)
 
 
+def get_optional_number(source: JsonObject, key: str) -> float | None:
+    """The value of `key`, which must be a number or null."""
+    return None if source.get(key) is None else get_number(source, key)
+
+
 def get_list(source: JsonObject, key: str, kind: type[T]) -> tuple[T, ...]:
     """The items of `key`, each of which must be a `kind`."""
-    return tuple(_expect(f"metadata {key!r} item", item, kind) for item in get(source, key, list))
+    return tuple(_expect(f"an item of {key!r}", item, kind) for item in get(source, key, list))
 
 
 def _expect(what: str, value: object, kind: type[T]) -> T:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._exceptions import InvalidRequestError, ProtocolError
-from ._json import JsonObject, get, get_list, get_number, parse_object
+from ._json import JsonObject, get, get_list, get_number, get_optional_number, parse_object
 from ._types import AudioChunk, Samples, SpeechWarning, Summary, Timings, Voice
 
 STREAMING_MODEL: Final = "chattts"
@@ -251,7 +251,7 @@ def _read_summary(metadata: JsonObject) -> Summary:
         ),
         timings=Timings(
             queue_ms=get_number(timings, "queue_ms"),
-            first_audio_ms=get_number(timings, "first_audio_ms"),
+            first_audio_ms=get_optional_number(timings, "first_audio_ms"),
             total_ms=get_number(timings, "total_ms"),
             audio_s=get_number(timings, "audio_s"),
         ),

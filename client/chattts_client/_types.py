@@ -96,8 +96,8 @@ class Timings:
 
     queue_ms: float
     """Milliseconds spent waiting for a slot."""
-    first_audio_ms: float
-    """Milliseconds from arrival to the first audio."""
+    first_audio_ms: float | None
+    """Milliseconds from arrival to the first audio; None if there was none."""
     total_ms: float
     """Milliseconds from arrival to the last audio."""
     audio_s: float

@@ -164,6 +164,14 @@ def test_a_chunk_before_the_final_one_has_no_summary() -> None:
     assert read_chunk(reader(response), 0).summary is None
 
 
+def test_an_utterance_without_audio_has_no_time_of_first_audio() -> None:
+    timings = {"queue_ms": 0, "first_audio_ms": None, "total_ms": 3, "audio_s": 0}
+    response = outputs(np.zeros(0, dtype=np.float32), is_final=True, timings=timings)
+    summary = read_chunk(reader(response), 0).summary
+    assert summary is not None
+    assert summary.timings.first_audio_ms is None
+
+
 def changed(**metadata: object) -> NDArray[Any]:
     return outputs(np.zeros(0, dtype=np.float32), is_final=True, **metadata)["metadata"]
 
@@ -178,12 +186,12 @@ def changed(**metadata: object) -> NDArray[Any]:
         ({"sample_rate": np.zeros(2, dtype=np.int32)}, "'sample_rate' has 2 values"),
         ({"metadata": np.array([b"{"], dtype=np.object_)}, "not JSON"),
         ({"metadata": np.array([b"\xff"], dtype=np.object_)}, "not JSON"),
-        ({"metadata": np.array([b"[]"], dtype=np.object_)}, r"metadata is \[\] instead of a dict"),
-        ({"metadata": changed(seed="7")}, "metadata 'seed' is '7' instead of a int"),
-        ({"metadata": changed(untrained=None)}, "metadata 'untrained' is None"),
-        ({"metadata": changed(finish_reasons=[1])}, "metadata 'finish_reasons' item is 1"),
-        ({"metadata": changed(timings={})}, "metadata 'queue_ms' is None instead of a float"),
-        ({"metadata": changed(warnings=[{"code": "x"}])}, "metadata 'message' is None"),
+        ({"metadata": np.array([b"[]"], dtype=np.object_)}, r"answer is \[\] instead of a dict"),
+        ({"metadata": changed(seed="7")}, "'seed' is '7' instead of a int"),
+        ({"metadata": changed(untrained=None)}, "'untrained' is None"),
+        ({"metadata": changed(finish_reasons=[1])}, "an item of 'finish_reasons' is 1"),
+        ({"metadata": changed(timings={})}, "'queue_ms' is None instead of a float"),
+        ({"metadata": changed(warnings=[{"code": "x"}])}, "'message' is None"),
     ],
 )
 def test_a_malformed_response_is_a_protocol_error(changes: dict[str, Any], message: str) -> None:
@@ -197,5 +205,5 @@ def test_voices_are_read_from_the_metadata() -> None:
 
 
 def test_an_answer_without_voices_is_a_protocol_error() -> None:
-    with pytest.raises(ProtocolError, match="metadata 'voices' is None"):
+    with pytest.raises(ProtocolError, match="'voices' is None"):
         read_voices(final_response({}))

@@ -1,0 +1,173 @@
+"""The import arrows: which part may know which other part, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from chattts_client import _protocol
+
+ROOT = Path(__file__).parents[2]
+REPOSITORY = ROOT / "model_repository"
+ENGINE = REPOSITORY / "chattts_gpt" / "1" / "chattts_engine"
+PIPELINE = REPOSITORY / "chattts" / "1" / "chattts_pipeline"
+CLIENT = ROOT / "client" / "chattts_client"
+BUILD = ROOT / "build"
+EMBEDDED = ROOT / "embedded"
+PACKAGES = [ENGINE, PIPELINE, CLIENT]
+PROJECT_PACKAGES = {package.name for package in PACKAGES}
+TRITON = "triton_python_backend_utils"
+TENSOR_LIBRARIES = {"torch", "onnxruntime", "onnx", "safetensors"}
+CLOCKS = {"time", "datetime"}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def sources(folder: Path) -> list[Path]:
+    paths = sorted(folder.rglob("*.py"))
+    assert paths, f"{folder} has no source: these tests would prove nothing"
+    return paths
+
+
+def product_sources() -> list[Path]:
+    return [path for folder in (REPOSITORY, CLIENT, BUILD, EMBEDDED) for path in sources(folder)]
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Absolute names of all modules that a file imports, wherever in the file."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = path.parents[node.level - 1].name if node.level else ""
+            base = ".".join(part for part in (parent, node.module) if part)
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def top_names(path: Path) -> set[str]:
+    return {module.split(".")[0] for module in imported_modules(path)}
+
+
+def siblings(path: Path) -> set[str]:
+    """Modules of the same package that a file imports."""
+    names = {file.stem for file in sources(path.parent)}
+    parts = [module.split(".") for module in imported_modules(path)]
+    return {part[1] for part in parts if part[0] == path.parent.name and part[1:2]} & names
+
+
+def reachable(package: Path, start: str) -> set[str]:
+    """Modules of `package` that `start` imports, directly or through others."""
+    seen, waiting = set(), [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in seen:
+            seen.add(module)
+            waiting += siblings(package / f"{module}.py")
+    return seen
+
+
+def importers(paths: Iterable[Path], library: str) -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in paths if library in top_names(path)}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_engine_pipeline_and_client_know_nothing_of_each_other(package: Path) -> None:
+    others = PROJECT_PACKAGES - {package.name}
+    for path in sources(package):
+        assert not top_names(path) & others, path
+
+
+def test_only_the_adapters_know_triton() -> None:
+    files = importers(product_sources(), TRITON)
+    assert files
+    assert {Path(file).name for file in files} == {"model.py"}
+
+
+@pytest.mark.parametrize("module", ["scheduler", "block_manager", "sequence", "sampling_params"])
+def test_deciding_never_touches_computing(module: str) -> None:
+    runners = {path.stem for path in sources(ENGINE) if top_names(path) & TENSOR_LIBRARIES}
+    assert {"onnx_runner", "torch_runner"} <= runners
+    assert not reachable(ENGINE, module) & (runners | {"runner", "sampler", "engine"})
+
+
+def test_torch_is_imported_by_its_runner_only() -> None:
+    paths = [path for path in product_sources() if path.name != "torch_runner.py"]
+    assert importers(paths, "torch") == set()
+
+
+def test_the_engine_imports_its_runners_only_when_it_needs_them() -> None:
+    for path in sources(ENGINE):
+        names = {node.module for node in tree(path).body if isinstance(node, ast.ImportFrom)}
+        assert not names & {"torch_runner", "onnx_runner"}, path
+
+
+def test_build_scripts_import_no_package_of_the_project() -> None:
+    for path in sources(BUILD):
+        assert not top_names(path) & (PROJECT_PACKAGES | {TRITON}), path
+
+
+def test_the_engine_reads_no_environment() -> None:
+    for path in sources(ENGINE):
+        used = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+        named = {module.split(".")[-1] for module in imported_modules(path)}
+        assert not (used | named) & {"environ", "environb", "getenv", "getenvb"}, path
+
+
+def clock_calls(path: Path) -> list[int]:
+    """Lines that ask a clock; naming one, as the default of an argument, is not asking."""
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+    modules, functions = CLOCKS & top_names(path), set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module in CLOCKS:
+            functions |= {alias.asname or alias.name for alias in node.names}
+    return [call.lineno for call in calls if root_name(call.func) in modules | functions]
+
+
+def root_name(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_the_engine_asks_no_clock_that_it_was_not_given() -> None:
+    for path in sources(ENGINE):
+        assert clock_calls(path) == [], path
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_imports_within_a_package_have_no_cycle(package: Path) -> None:
+    for path in sources(package):
+        ways_back = [name for name in siblings(path) if path.stem in reachable(package, name)]
+        assert ways_back == [], f"{path} <-> {ways_back}"
+
+
+def test_the_clients_wire_format_has_one_home() -> None:
+    names = (set(_protocol.INPUTS) | set(_protocol.OUTPUTS)) - {"text", "stream", "options"}
+    for path in sources(CLIENT):
+        if path.name not in {"_protocol.py", "_types.py", "__main__.py"}:
+            strings = {
+                node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)
+            }
+            assert not strings & names, path
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("import time\ntime.monotonic()", [2]),
+        ("from time import monotonic as now\nnow()", [2]),
+        ("import datetime\ndatetime.datetime.now()", [2]),
+        ("import time\ndef f(clock=time.monotonic): return clock()", []),
+    ],
+)
+def test_the_clock_finder_finds_calls_only(source: str, lines: list[int], tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    assert clock_calls(path) == lines
