@@ -19,6 +19,10 @@ MAX_MAGNITUDE = 100.0
 """Vocos clips the magnitudes of the spectrum here."""
 RESIDUAL_SCALE = 1 / 4
 """Weight of the second residual stage, as in force when the published weights were made."""
+PADDED_BINS = -(-NUM_BINS // 16) * 16
+"""Bins as the graph computes them. The runtime's sine and cosine round the last elements of an
+array differently from the others when the count is no multiple of the vector width; then a row
+would depend on what it is batched with."""
 END = np.iinfo(np.int64).max
 
 
@@ -32,7 +36,7 @@ def code_values() -> Array:
 
 
 def inverse_dft(window: Array) -> Array:
-    """Return the (2 * bins, n_fft) float32 matrix: real, imaginary parts -> windowed frame.
+    """Return the (2 * padded bins, n_fft) float32 matrix: real, imaginary parts -> windowed frame.
 
     The imaginary parts of the first and last bin have no effect. Computed in float64.
     """
@@ -42,8 +46,15 @@ def inverse_dft(window: Array) -> Array:
     real = weight * np.cos(angle)
     imaginary = -weight * np.sin(angle)
     imaginary[[0, -1]] = 0
-    matrix: Array = np.concatenate([real, imaginary]) * window.astype(np.float64)
-    return matrix.astype(np.float32)
+    matrix = np.concatenate([real, imaginary]) * window.astype(np.float64)
+    return pad_bins(matrix.astype(np.float32))
+
+
+def pad_bins(rows: Array) -> Array:
+    """Widen the first axis from twice the bins to twice the padded bins with zeros."""
+    halves = np.split(rows, 2)
+    empty = np.zeros((PADDED_BINS - NUM_BINS, *rows.shape[1:]), np.float32)
+    return np.concatenate([halves[0], empty, halves[1], empty])
 
 
 class _VocoderWriter:
@@ -116,7 +127,8 @@ class _VocoderWriter:
         for layer in range(self.checkpoint.vocos.num_layers):
             value = self._block(value, f"backbone.convnext.{layer}.", "gamma", 1, tensors)
         value = self._norm(value, "backbone.final_layer_norm.", tensors)
-        return self._linear(value, "head.out.", tensors)
+        head = {name: pad_bins(tensors[name]) for name in ("head.out.weight", "head.out.bias")}
+        return self._linear(value, "head.out.", head)
 
     def _block(self, value: str, prefix: str, scale: str, dilation: int, tensors: Tensors) -> str:
         """Add one ConvNeXt block; its layer scale is folded into the second linear layer."""
