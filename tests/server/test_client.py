@@ -1,0 +1,263 @@
+"""The client against real servers: streams, errors, cancellation, HTTP, command line, examples."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import time
+import wave
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chattts_client import (
+    AsyncChatTTSClient,
+    Audio,
+    ChatTTSClient,
+    ChatTTSError,
+    InvalidRequestError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerUnavailableError,
+    SpeechOptions,
+)
+from chattts_client.__main__ import main
+from launcher import EmbeddedServer
+
+EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
+TEXT = "One. Two."
+SHORT: SpeechOptions = {"seed": 7, "max_new_tokens": 60}
+LONG: SpeechOptions = {"seed": 7, "max_new_tokens": 2048, "min_new_tokens": 2000}
+WAIT_S = 30.0
+# Windows of other lengths reach the vocoder in another order of additions.
+SAMPLE_TOLERANCE = 1e-4
+
+
+@pytest.fixture
+def client(tiny_server: EmbeddedServer) -> Iterator[ChatTTSClient]:
+    with ChatTTSClient(tiny_server.grpc_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def http_client(tiny_server: EmbeddedServer) -> Iterator[ChatTTSClient]:
+    with ChatTTSClient(tiny_server.http_url, transport="http") as connection:
+        yield connection
+
+
+def assert_same_speech(one: Audio, other: Audio) -> None:
+    assert one.samples.shape == other.samples.shape
+    np.testing.assert_allclose(one.samples, other.samples, atol=SAMPLE_TOLERANCE)
+    assert (one.seed, one.finish_reasons) == (other.seed, other.finish_reasons)
+
+
+def seconds_of(path: Path) -> float:
+    with wave.open(str(path)) as file:
+        return file.getnframes() / file.getframerate()
+
+
+def test_streamed_chunks_come_in_order_with_one_final_marker(client: ChatTTSClient) -> None:
+    with client.stream(TEXT, **SHORT) as stream:
+        chunks = list(stream)
+        audio = stream.result()
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    assert [chunk.is_final for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    segments = [chunk.segment_index for chunk in chunks]
+    assert segments == sorted(segments)
+    assert len(audio.finish_reasons) == len(audio.text_segments) == chunks[0].num_segments
+    assert len(audio.samples) > 0
+    assert audio.request_id == stream.request_id
+    assert audio.timings.audio_s == pytest.approx(audio.duration_s, abs=0.001)
+
+
+def test_all_ways_to_ask_give_the_same_samples(
+    client: ChatTTSClient, http_client: ChatTTSClient, tiny_server: EmbeddedServer
+) -> None:
+    async def ask() -> Audio:
+        async with AsyncChatTTSClient(tiny_server.grpc_url) as other:
+            return await other.synthesize(TEXT, **SHORT)
+
+    async def ask_over_http() -> Audio:
+        async with AsyncChatTTSClient(tiny_server.http_url, transport="http") as other:
+            return await other.synthesize(TEXT, **SHORT)
+
+    audio = client.synthesize(TEXT, **SHORT)
+    with client.stream(TEXT, **SHORT) as stream:
+        assert_same_speech(stream.result(), audio)
+    assert_same_speech(asyncio.run(ask()), audio)
+    assert_same_speech(http_client.synthesize(TEXT, **SHORT), audio)
+    assert_same_speech(asyncio.run(ask_over_http()), audio)
+
+
+def test_a_drawn_seed_is_returned_and_repeats_the_speech(client: ChatTTSClient) -> None:
+    first = client.synthesize(TEXT, max_new_tokens=40)
+    assert_same_speech(client.synthesize(TEXT, max_new_tokens=40, seed=first.seed), first)
+    assert client.synthesize(TEXT, max_new_tokens=40).seed != first.seed
+
+
+def test_many_threads_and_tasks_share_one_connection(
+    client: ChatTTSClient, tiny_server: EmbeddedServer
+) -> None:
+    async def ask_many() -> list[Audio]:
+        async with AsyncChatTTSClient(tiny_server.grpc_url) as other:
+            return await asyncio.gather(*(other.synthesize(TEXT, **SHORT) for _ in range(12)))
+
+    expected = client.synthesize(TEXT, **SHORT)
+    with ThreadPoolExecutor(8) as threads:
+        audios = list(threads.map(lambda _: client.synthesize(TEXT, **SHORT), range(12)))
+    for audio in [*audios, *asyncio.run(ask_many())]:
+        assert_same_speech(audio, expected)
+
+
+BAD_OPTIONS: list[tuple[str, SpeechOptions]] = [
+    ("voice", {"voice": "nobody"}),
+    ("temperature", {"temperature": 3.0}),
+    ("temperature", {"temperature": float("nan")}),
+    ("top_p", {"top_p": 0.0}),
+    ("top_k", {"top_k": 0}),
+    ("max_new_tokens", {"max_new_tokens": 10**9}),
+    ("priority", {"priority": 9}),
+    ("options", {"options": {"volume": 11}}),
+]
+
+
+@pytest.mark.parametrize(("field", "options"), BAD_OPTIONS)
+def test_a_bad_option_is_one_typed_error_on_both_transports(
+    client: ChatTTSClient, http_client: ChatTTSClient, field: str, options: SpeechOptions
+) -> None:
+    errors = []
+    for connection in (client, http_client):
+        with pytest.raises(InvalidRequestError) as caught:
+            connection.synthesize(TEXT, **options)
+        errors.append(caught.value)
+    assert [error.field for error in errors] == [field, field]
+    assert str(errors[0]) == str(errors[1])
+    assert [error.code for error in errors] == ["INVALID_ARGUMENT"] * 2
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * 6000])
+def test_a_bad_text_is_refused(client: ChatTTSClient, text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="^text: ") as caught:
+        client.synthesize(text)
+    assert caught.value.field == "text"
+    assert caught.value.request_id
+
+
+def test_an_unknown_voice_says_how_to_list_them(client: ChatTTSClient) -> None:
+    with pytest.raises(InvalidRequestError, match=r'options=\{"list_voices": true\}'):
+        client.synthesize(TEXT, voice="nobody")
+
+
+def test_a_time_limit_ends_the_call_and_the_server_keeps_serving(
+    client: ChatTTSClient, http_client: ChatTTSClient
+) -> None:
+    for connection in (client, http_client):
+        with pytest.raises(RequestTimeoutError):
+            connection.synthesize(TEXT, timeout_s=0.2, **LONG)
+    assert len(client.synthesize(TEXT, **SHORT).samples) > 0
+
+
+def test_leaving_streams_stops_their_generation(client: ChatTTSClient) -> None:
+    start_s = time.monotonic()
+    client.synthesize(TEXT, **LONG)
+    whole_s = time.monotonic() - start_s
+    streams = [client.stream(TEXT, **LONG) for _ in range(32)]
+    next(streams[0])
+    for stream in streams:
+        stream.close()
+    start_s = time.monotonic()
+    assert len(client.synthesize(TEXT, **SHORT).samples) > 0
+    # The 32 fill the engine twice over: had they gone on, this request would have waited for them.
+    assert time.monotonic() - start_s < whole_s
+
+
+def test_readiness_follows_the_address(client: ChatTTSClient, http_client: ChatTTSClient) -> None:
+    assert client.is_ready()
+    assert http_client.is_ready()
+    with ChatTTSClient("127.0.0.1:1") as nobody:
+        assert not nobody.is_ready()
+
+
+def test_the_wrong_port_is_a_typed_error(tiny_server: EmbeddedServer) -> None:
+    grpc_to_http = ChatTTSClient(tiny_server.http_url, timeout_s=5)
+    http_to_grpc = ChatTTSClient(tiny_server.grpc_url, transport="http", timeout_s=5)
+    for swapped in (grpc_to_http, http_to_grpc):
+        with swapped, pytest.raises((ServerUnavailableError, ProtocolError)):
+            swapped.synthesize(TEXT)
+
+
+def test_voices_are_listed_on_both_transports(demo_server: EmbeddedServer) -> None:
+    with ChatTTSClient(demo_server.grpc_url) as client:
+        voices = client.list_voices()
+    with ChatTTSClient(demo_server.http_url, transport="http") as http_client:
+        assert http_client.list_voices() == voices
+    assert {voice.name: voice.language for voice in voices} == {"en": "en", "zh": "zh"}
+    assert all(voice.description for voice in voices)
+
+
+@pytest.mark.parametrize("flags", [[], ["--stream"], ["--http"]])
+def test_the_command_line_speaks(
+    demo_server: EmbeddedServer,
+    flags: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "out.wav"
+    url = demo_server.http_url if "--http" in flags else demo_server.grpc_url
+    command = ["say", "The cat reads a book.", "-o", str(path), "--voice", "en", "--seed", "7"]
+    assert main([*command, "--url", url, "--json", *flags]) == 0
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert report["duration_s"] == pytest.approx(seconds_of(path), abs=1e-3)
+    assert report["duration_s"] > 0.5
+    assert (report["voice"], report["seed"], report["untrained"]) == ("en", 7, False)
+    assert "first audio after" in captured.err
+
+
+def test_the_command_line_lists_voices_and_health(
+    demo_server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["voices", "--url", demo_server.grpc_url]) == 0
+    assert main(["health", "--url", demo_server.grpc_url]) == 0
+    assert main(["health", "--url", demo_server.http_url, "--http"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[0] for line in lines[:2]] == ["en", "zh"]
+    assert [line.split(": ")[1] for line in lines[2:]] == ["ready", "ready"]
+
+
+def test_the_command_line_explains_an_error(
+    demo_server: EmbeddedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["say", "Hello.", "-o", str(tmp_path / "out.wav"), "--voice", "nobody"]
+    assert main([*command, "--url", demo_server.grpc_url]) == 2
+    assert capsys.readouterr().err.startswith("error: voice: 'nobody' is unknown")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_text_outside_the_vocabulary_is_spoken_with_a_warning(
+    demo_server: EmbeddedServer,
+) -> None:
+    with ChatTTSClient(demo_server.grpc_url) as client:
+        audio = client.synthesize("The xylophone reads a book.", voice="en", seed=7)
+    assert any("xylophone" in warning.message for warning in audio.warnings)
+
+
+@pytest.mark.parametrize("name", ["say.py", "stream.py"])
+def test_an_example_runs(
+    demo_server: EmbeddedServer, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "out.wav"
+    example = runpy.run_path(str(EXAMPLES / name))
+    command = ["The cat reads a book.", "--url", demo_server.grpc_url, "--voice", "en"]
+    assert example["main"]([*command, "--output", str(path)]) == 0
+    assert seconds_of(path) > 0.5
+    assert capsys.readouterr().out
+
+
+def test_every_error_of_a_real_server_is_a_chattts_error(client: ChatTTSClient) -> None:
+    with pytest.raises(ChatTTSError) as caught:
+        client.synthesize("")
+    assert caught.value.__cause__ is not None
