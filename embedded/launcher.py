@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -165,6 +166,7 @@ class EmbeddedServer:
             [sys.executable, "-I", "-S", server_guard.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,
             start_new_session=True,
         )
         guard_pid = self._guard.pid
@@ -189,10 +191,9 @@ class EmbeddedServer:
             drain_limit_s=self._exit_timeout_s + _DRAIN_MARGIN_S,
         )
         assert self._guard.stdin is not None
-        assert self._guard.stdout is not None
-        self._guard.stdin.write(json.dumps(asdict(job)).encode() + b"\n")
-        self._guard.stdin.flush()
-        self.pid = int(self._guard.stdout.readline() or 0)
+        with open(self._guard.stdin.fileno(), "wb", closefd=False) as orders:
+            orders.write(json.dumps(asdict(job)).encode() + b"\n")
+        self.pid = self._guard_says()
         self.ports = ports
 
     def _open_log(self, private: Path) -> None:
@@ -203,13 +204,24 @@ class EmbeddedServer:
         self._log_offset = self.log_file.stat().st_size
 
     def _wait_until_ready(self, deadline: float) -> None:
-        assert self._guard is not None
         while not self.is_ready():
-            if self._guard.poll() is not None:
+            if self._has_ended():
                 self._fail("the server did not start")
             if time.monotonic() > deadline:
                 self._fail(f"the server was not ready after {self._start_timeout_s:g} s")
             time.sleep(_POLL_INTERVAL_S)
+
+    def _guard_says(self) -> int | None:
+        """Wait for the guard's next line: process id, then exit code; None if the guard died."""
+        assert self._guard is not None
+        assert self._guard.stdout is not None
+        line = self._guard.stdout.readline()
+        return int(line) if line else None
+
+    def _has_ended(self) -> bool:
+        assert self._guard is not None
+        assert self._guard.stdout is not None
+        return bool(select.select([self._guard.stdout], [], [], 0)[0])
 
     def _fail(self, what: str) -> NoReturn:
         raise EmbeddedServerError(f"{what}: {explain_failure(self.log())}")
@@ -239,9 +251,7 @@ class EmbeddedServer:
         Raises:
             EmbeddedServerError: always, since only `stop` ends it in order.
         """
-        assert self._guard is not None
-        code = self._guard.wait()
-        self._fail(f"the server ended by itself with exit code {code}")
+        self._fail(f"the server ended by itself with exit code {self._guard_says()}")
 
     def stop(self) -> int | None:
         """Let running requests finish, end the server, and remove its traces.

@@ -2,9 +2,10 @@
 
 The launcher starts this file as a script and keeps the writing end of its standard input. The
 first line is the job (JSON, see `Job`); a later "stop" line drains the server, "kill" ends it at
-once, and end of file means that the launcher died, however it died: then the server is drained,
-and the private directory is removed as well. Names on disk carry this process's id, so a later
-start can tell leftovers of the dead from the files of the living.
+once, and end of file means that the launcher died, however it died: then the server is drained.
+Standard output gets two lines: the server's process id and, when it has ended, its exit code.
+Only after an order or end of file are the files removed, so that the log can be read until then.
+Their names carry this process's id: a later start can tell what the dead left from what lives.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ KILL = b"kill\n"
 _STDIN, _STDOUT = 0, 1
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_ORDER_BYTES = 64
 _REAP_LIMIT_S = 10.0
 _OWN_NAME = re.compile(r"chattts-server-(\d+)-(\d+)-")
 
@@ -80,12 +82,13 @@ def remove_traces(pid: int) -> None:
 
 def remove_stale_traces() -> None:
     """Remove the files of this user's earlier servers whose guard was killed."""
-    for pid in sorted(_guard_pids_on_disk()):
-        if not _is_alive(pid):
+    for pid in sorted(guard_pids_on_disk()):
+        if not is_alive(pid):
             remove_traces(pid)
 
 
-def _guard_pids_on_disk() -> set[int]:
+def guard_pids_on_disk() -> set[int]:
+    """Return the guards of this user and pid namespace that files on disk are named after."""
     own_namespace = str(os.stat("/proc/self/ns/pid").st_ino)
     found = set()
     for folder in (SHARED_MEMORY, Path(tempfile.gettempdir())):
@@ -96,7 +99,8 @@ def _guard_pids_on_disk() -> set[int]:
     return found
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Tell whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -149,27 +153,25 @@ def _readable(descriptors: list[int], deadline: float | None) -> list[int]:
 
 
 def _wait_for_end(server: subprocess.Popen[bytes], drain_limit_s: float, signals: int) -> bool:
-    """Wait until the server has ended, passing on stop requests; True if the launcher is gone."""
+    """Wait until the server has ended, passing on orders; return whether there was one."""
     ended = os.pidfd_open(server.pid)
     watched = [ended, signals, _STDIN]
     deadline: float | None = None
+    is_ordered = False
     while True:
         ready = _readable(watched, deadline)
-        orders = b"".join(os.read(fd, 64) for fd in ready if fd != ended)
+        if ended in ready:
+            return is_ordered
+        orders = b"".join(os.read(fd, _ORDER_BYTES) for fd in ready)
         if _STDIN in ready and not orders:
             watched.remove(_STDIN)
-        if ended in ready:
-            return _STDIN not in watched or _is_at_end(_STDIN)
         if KILL in orders or not ready:
             os.killpg(server.pid, signal.SIGKILL)
             deadline = None
-        elif deadline is None:
+        elif not is_ordered:
             server.send_signal(signal.SIGTERM)
             deadline = time.monotonic() + drain_limit_s
-
-
-def _is_at_end(descriptor: int) -> bool:
-    return descriptor in _readable([descriptor], time.monotonic()) and not os.read(descriptor, 64)
+        is_ordered = True
 
 
 def _end_group(server: subprocess.Popen[bytes]) -> int:
@@ -186,26 +188,37 @@ def _end_group(server: subprocess.Popen[bytes]) -> int:
     return code
 
 
+def _tell_launcher(number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(_STDOUT, b"%d\n" % number)
+
+
+def _serve(job: Job, signals: int) -> int:
+    """Run the server until it ends and an order has come; return its exit code."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    server = _start(job)
+    _tell_launcher(server.pid)
+    is_ordered = _wait_for_end(server, job.drain_limit_s, signals)
+    code = _end_group(server)
+    remove_shared_memory(os.getpid())
+    code = code if code >= 0 else 128 - code
+    _tell_launcher(code)
+    if not is_ordered:
+        _readable([signals, _STDIN], None)
+    return code
+
+
 def main() -> int:
     """Serve one job; return the server's exit code, 128 + N where signal N ended it."""
     signals = _signals_as_bytes()
-    own_pid = os.getpid()
-    with open(_STDIN, "rb", buffering=0, closefd=False) as orders:
-        line = orders.readline()
-    if not line.endswith(b"\n"):
-        remove_traces(own_pid)
-        return 0
-    job = Job(**json.loads(line))
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    server = _start(job)
-    with contextlib.suppress(BrokenPipeError):
-        os.write(_STDOUT, b"%d\n" % server.pid)
-    is_launcher_gone = _wait_for_end(server, job.drain_limit_s, signals)
-    code = _end_group(server)
-    remove_shared_memory(own_pid)
-    if is_launcher_gone:
-        remove_traces(own_pid)
-    return code if code >= 0 else 128 - code
+    try:
+        with open(_STDIN, "rb", buffering=0, closefd=False) as orders:
+            line = orders.readline()
+        if line in (b"", STOP, KILL):
+            return 0
+        return _serve(Job(**json.loads(line)), signals)
+    finally:
+        remove_traces(os.getpid())
 
 
 if __name__ == "__main__":

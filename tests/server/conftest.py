@@ -1,0 +1,128 @@
+"""Real servers and model repositories for the tests in this folder.
+
+Everything is built on first use. At the end of the session no process, shared-memory region or
+private folder of a server that was started here may be left.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import server_guard
+from launcher import EmbeddedServer
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY_CHECKPOINT = ROOT / "tests" / "data" / "golden" / "tiny"
+DEMO_CHECKPOINT = ROOT / "checkpoints" / "demo"
+
+_MARKER = "CHATTTS_TEST_SESSION"
+_END_DEADLINE_S = 10.0
+
+ServerFactory = Callable[..., EmbeddedServer]
+
+
+def marked_processes(marker: str) -> list[str]:
+    """Return "PID COMMAND" of the other living processes that inherited this session's marker."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes()
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue  # ended meanwhile, or another user's
+        is_server = "triton" in command or "server_guard" in command
+        if marker.encode() in environment and is_server:
+            found.append(f"{folder.name} {command[:200]}")
+    return found
+
+
+def traces_of_the_dead() -> set[str]:
+    """Return the files of embedded servers whose guard is not running."""
+    folders = (server_guard.SHARED_MEMORY, server_guard.private_directory(0).parent)
+    return {
+        str(path)
+        for pid in server_guard.guard_pids_on_disk()
+        if not server_guard.is_alive(pid)
+        for folder in folders
+        for path in folder.glob(f"{server_guard.run_name(pid)}*")
+    }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_marker() -> Iterator[str]:
+    """Mark all processes started from here, and check at the end that none of them is left."""
+    marker = uuid.uuid4().hex
+    os.environ[_MARKER] = marker
+    earlier = traces_of_the_dead()
+    yield marker
+    del os.environ[_MARKER]
+    deadline = time.monotonic() + _END_DEADLINE_S
+    while (left := marked_processes(marker)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left, f"processes left: {left}"
+    assert not traces_of_the_dead() - earlier
+
+
+@pytest.fixture
+def server_factory() -> Iterator[ServerFactory]:
+    """Start servers on free ports that end with the test: server_factory(repository, **options)."""
+    running: list[EmbeddedServer] = []
+
+    def start(repository: Path, **options: Any) -> EmbeddedServer:
+        server = EmbeddedServer(repository, **options)
+        server.start()
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.stop()
+
+
+def build_repository(checkpoint: Path, output: Path, precision: str) -> Path:
+    """Run the build command as a person would; return the repository."""
+    command = [sys.executable, "build/build_repository.py", "--checkpoint", str(checkpoint)]
+    command += ["--output", str(output), "--precision", precision]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return output
+
+
+@pytest.fixture(scope="session")
+def tiny_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny golden checkpoint in float32."""
+    return build_repository(TINY_CHECKPOINT, tmp_path_factory.mktemp("tiny") / "models", "fp32")
+
+
+@pytest.fixture(scope="session")
+def demo_repository_fp32(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small speaking checkpoint in float32."""
+    return build_repository(DEMO_CHECKPOINT, tmp_path_factory.mktemp("fp32") / "models", "fp32")
+
+
+@pytest.fixture(scope="session")
+def demo_repository_int8(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small speaking checkpoint as `make demo` builds it."""
+    return build_repository(DEMO_CHECKPOINT, tmp_path_factory.mktemp("int8") / "models", "int8")
+
+
+@pytest.fixture(scope="session")
+def tiny_server(tiny_repository: Path) -> Iterator[EmbeddedServer]:
+    """A running server with `tiny_repository`."""
+    with EmbeddedServer(tiny_repository) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def demo_server(demo_repository_int8: Path) -> Iterator[EmbeddedServer]:
+    """A running server with `demo_repository_int8`."""
+    with EmbeddedServer(demo_repository_int8) as server:
+        yield server
