@@ -1,10 +1,10 @@
 """Write the vocoder as an ONNX graph: hidden states or codes -> mel -> waveform.
 
 Standard operators only. Everything is channel-last, (batch, frames, channels), so that linear
-layers are plain matrix products and no block needs a transpose; convolutions over all channels are
-matrix products over shifted copies. The inverse STFT is a matrix product (inverse DFT with the
-window folded in) and an overlap-add of quarter frames; the envelope of squared windows is added up
-by the same code, so both ends are exact at every length.
+layers are plain matrix products; convolutions over all channels are matrix products over shifted
+copies. The inverse STFT is a matrix product (inverse DFT with the window folded in) and an
+overlap-add of quarter frames; the envelope of squared windows is added up by the same code, so both
+ends are exact at every length.
 """
 
 from __future__ import annotations
@@ -166,18 +166,15 @@ class _VocoderWriter:
             "Mul", [graph.node("Mul", [value, plus]), graph.constant("half", np.float32(0.5))]
         )
 
-    def _shifted(self, value: str, taps: int, dilation: int) -> list[str]:
-        """Return `taps` copies of `value`, tap i seeing the frame i * dilation - pad away."""
+    def _shifted(self, value: str, taps: int) -> list[str]:
+        """Return `taps` copies of `value`: frame f of copy i is frame f + i - taps // 2."""
         graph = self.graph
-        reach = (taps - 1) * dilation
-        pads = graph.integers(0, reach // 2, 0, 0, reach // 2, 0)
-        padded = graph.node("Pad", [value, pads])
-        axis = graph.integers(1)
+        pad = taps // 2
+        padded = graph.node("Pad", [value, graph.integers(0, pad, 0, 0, pad, 0)])
         copies = []
         for tap in range(taps):
-            start, end = tap * dilation, tap * dilation - reach
-            bounds = [graph.integers(start), graph.integers(end or END)]
-            copies.append(graph.node("Slice", [padded, *bounds, axis]))
+            bounds = [graph.integers(tap), graph.integers(tap - 2 * pad or END)]
+            copies.append(graph.node("Slice", [padded, *bounds, graph.integers(1)]))
         return copies
 
     def _conv(self, value: str, prefix: str, tensors: Tensors) -> str:
@@ -186,7 +183,7 @@ class _VocoderWriter:
         weight = tensors[f"{prefix}weight"]
         outputs, _, taps = weight.shape
         if taps > 1:
-            value = graph.node("Concat", self._shifted(value, taps, 1), axis=-1)
+            value = graph.node("Concat", self._shifted(value, taps), axis=-1)
         matrix = weight.transpose(2, 1, 0).reshape(-1, outputs)
         product = graph.node("MatMul", [value, graph.constant(f"{prefix}weight", matrix)])
         if f"{prefix}bias" not in tensors:
@@ -195,13 +192,26 @@ class _VocoderWriter:
         return graph.node("Add", [product, bias])
 
     def _depthwise(self, value: str, prefix: str, dilation: int, tensors: Tensors) -> str:
+        """Convolve each channel by itself, as an image of one line: the runtime's fast path."""
         graph = self.graph
         weight = tensors[f"{prefix}weight"]
-        total = graph.constant(f"{prefix}bias", tensors[f"{prefix}bias"])
-        for tap, copy in enumerate(self._shifted(value, weight.shape[-1], dilation)):
-            factor = graph.constant(f"{prefix}weight_{tap}", weight[:, 0, tap])
-            total = graph.node("Add", [graph.node("Mul", [copy, factor]), total])
-        return total
+        width, _, taps = weight.shape
+        pad = taps // 2 * dilation
+        line = graph.integers(2)
+        image = graph.node("Unsqueeze", [graph.node("Transpose", [value], perm=(0, 2, 1)), line])
+        image = graph.node(
+            "Conv",
+            [
+                image,
+                graph.constant(f"{prefix}weight", weight[:, :, None]),
+                graph.constant(f"{prefix}bias", tensors[f"{prefix}bias"]),
+            ],
+            group=width,
+            kernel_shape=(1, taps),
+            dilations=(1, dilation),
+            pads=(0, pad, 0, pad),
+        )
+        return graph.node("Transpose", [graph.node("Squeeze", [image, line])], perm=(0, 2, 1))
 
     def _frames(self, value: str, tensors: Tensors) -> str:
         """Turn log magnitudes and phases into windowed frames (batch, frames, n_fft)."""
