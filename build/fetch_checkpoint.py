@@ -16,7 +16,7 @@ from pathlib import Path
 
 from files import sha256
 from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-from huggingface_hub.errors import HTTPError
+from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
 REPOSITORY = "2Noise/ChatTTS"
 TIMEOUT_S = 5.0
