@@ -30,7 +30,8 @@ _BUILT_FILES = {
 }
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -62,7 +63,7 @@ def _newest(repository: Path, model: str, name: str) -> Path | None:
     return max(found, key=lambda path: int(path.relative_to(repository).parts[1]), default=None)
 
 
-def _check_built(repository: Path) -> None:
+def check_built(repository: Path) -> None:
     """Raise EmbeddedServerError if a model of ours lies there without its weights."""
     missing = [
         f"{model}/1/{name}"
@@ -79,7 +80,7 @@ def _check_built(repository: Path) -> None:
         )
 
 
-def _checkpoint_line(repository: Path) -> str | None:
+def checkpoint_line(repository: Path) -> str | None:
     """Return what to say about the weights, or None for a repository without a checkpoint."""
     path = _newest(repository, "chattts", _CHECKPOINT_FILE)
     if path is None:
@@ -94,7 +95,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    _check_built(arguments.model_repository)
+    check_built(arguments.model_repository)
     with EmbeddedServer(
         arguments.model_repository,
         host=arguments.host,
@@ -108,7 +109,7 @@ def _serve(arguments: argparse.Namespace) -> None:
             f"grpc {server.grpc_url}",
             f"metrics {server.metrics_url}",
             f"log {server.log_file}",
-            _checkpoint_line(arguments.model_repository),
+            checkpoint_line(arguments.model_repository),
             "ready",
         ]
         print("\n".join(filter(None, lines)), flush=True)
@@ -117,7 +118,7 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    arguments = _parse(argv)
+    arguments = parse(argv)
     arguments.model_repository = arguments.model_repository.resolve()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _interrupt)

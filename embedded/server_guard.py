@@ -100,14 +100,12 @@ def guard_pids_on_disk() -> set[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process with this id exists."""
+    """Tell whether a process with this id runs; one that only waits to be reaped does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
         return False
-    except PermissionError:
-        return True
-    return True
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _prctl(option: int, value: int) -> None:

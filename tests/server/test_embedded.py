@@ -361,7 +361,7 @@ def serve() -> Iterator[Callable[..., Command]]:
 
 def assert_all_gone(pids: Sequence[int]) -> None:
     """Nothing of the process tree and none of its files may be left."""
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "processes ended")
+    wait_until(lambda: not any(map(server_guard.is_alive, pids)), "processes ended")
     for pid in pids:
         assert not list(server_guard.SHARED_MEMORY.glob(f"{server_guard.run_name(pid)}*"))
         assert not server_guard.private_directory(pid).exists()

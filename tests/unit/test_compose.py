@@ -1,0 +1,124 @@
+"""docker-compose.yml and build/Dockerfile: valid, hardened, in step with the embedded server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import server_files
+import tomllib
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKERFILE = (ROOT / "build" / "Dockerfile").read_text()
+COMPOSE = (ROOT / "docker-compose.yml").read_text()
+RELEASE = re.compile(r"\b\d\d\.\d\d-py3\b")
+VARIABLE = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
+
+
+def services() -> dict[str, Any]:
+    """Return the services with the defaults of all variables filled in."""
+    filled: dict[str, Any] = yaml.safe_load(VARIABLE.sub(lambda match: match[1], COMPOSE))
+    return filled["services"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(params=["triton", "triton-cpu"])
+def service(request: pytest.FixtureRequest) -> dict[str, Any]:
+    chosen: dict[str, Any] = services()[request.param]
+    return chosen
+
+
+def test_file_follows_the_compose_schema() -> None:
+    spec = importlib.util.find_spec("check_jsonschema")
+    if spec is None or spec.origin is None:
+        pytest.skip("the compose schema comes with the package check-jsonschema")
+    folder = Path(spec.origin).parent / "builtin_schemas" / "vendor"
+    schema = json.loads((folder / "compose-spec.json").read_text(encoding="utf-8"))
+    document = yaml.safe_load(VARIABLE.sub(lambda match: match[1], COMPOSE))
+    validator = jsonschema.validators.validator_for(schema)
+    errors = [f"{e.json_path}: {e.message}" for e in validator(schema).iter_errors(document)]
+    assert not errors
+
+
+def test_every_variable_has_a_default() -> None:
+    assert all(match[1] for match in VARIABLE.finditer(COMPOSE))
+
+
+def test_services_differ_in_gpus_and_profile_only() -> None:
+    both = services()
+    gpu, cpu = both["triton"], both["triton-cpu"]
+    (device,) = gpu.pop("deploy")["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    assert cpu.pop("profiles") == ["cpu"]
+    assert gpu == cpu
+
+
+def test_flags_are_those_of_the_embedded_server(service: dict[str, Any]) -> None:
+    assert set(server_files.SHARED_FLAGS) <= set(service["command"])
+
+
+def test_thread_pool_has_room_for_every_stream() -> None:
+    config = (ROOT / "model_repository" / "chattts" / "config.pbtxt").read_text()
+    match = re.search(r'key: "max_streams" value: \{ string_value: "(\d+)"', config)
+    assert match is not None
+    assert 2 * int(match[1]) < server_files.THREAD_POOL_SIZE
+
+
+def test_grace_period_is_longer_than_the_drain(service: dict[str, Any]) -> None:
+    seconds = re.fullmatch(r"(\d+)s", service["stop_grace_period"])
+    assert seconds is not None
+    assert int(seconds[1]) > server_files.EXIT_TIMEOUT_S
+
+
+def test_container_is_hardened(service: dict[str, Any]) -> None:
+    assert service["user"] == "1000:1000"
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "--allow-client-shm=false" in service["command"]
+    assert {volume["read_only"] for volume in service["volumes"]} == {True}
+    assert service["mem_limit"]
+    assert "USER 1000:1000" in DOCKERFILE
+
+
+def test_ports_are_published_on_loopback(service: dict[str, Any]) -> None:
+    assert service["ports"] == [f"127.0.0.1:{port}:{port}" for port in (8000, 8001, 8002)]
+
+
+def test_health_is_readiness_and_shared_memory_is_set(service: dict[str, Any]) -> None:
+    assert service["healthcheck"]["test"][-1] == "http://127.0.0.1:8000/v2/health/ready"
+    assert service["shm_size"] == "1gb"
+    assert service["restart"] == "unless-stopped"
+
+
+def test_release_is_written_in_one_place() -> None:
+    assert len(RELEASE.findall(DOCKERFILE)) == 1
+    others = [ROOT / "docker-compose.yml", ROOT / "Makefile", *ROOT.glob("*.md")]
+    others += (ROOT / "docs").rglob("*.md")
+    assert not [path for path in others if path.exists() and RELEASE.search(path.read_text())]
+
+
+def test_release_has_the_fixes_that_we_rely_on() -> None:
+    (release,) = RELEASE.findall(DOCKERFILE)
+    assert release >= "26.04-py3"
+
+
+def test_dockerfile_copies_files_that_exist_and_are_sent() -> None:
+    copied = re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE)
+    sources = [source for line in copied for source in line.split()]
+    sent = (ROOT / ".dockerignore").read_text().splitlines()
+    assert sources
+    for source in sources:
+        assert (ROOT / source).is_file()
+        assert f"!{source}" in sent
+
+
+def test_server_packages_are_those_of_the_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "build" / "requirements-server.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert pins == project["optional-dependencies"]["server"]
