@@ -6,6 +6,7 @@ in how they wait. One stream belongs to one thread or task.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import fields
@@ -193,6 +194,12 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         """Stop: the server gives up the request. Does nothing after the end."""
         self._is_open = False
         self._call.cancel()
+
+    def __del__(self) -> None:
+        # A stream that is dropped half-read: gRPC's asyncio calls do not end by themselves then.
+        if self._is_open:
+            with contextlib.suppress(RuntimeError):  # the loop may be closed
+                self._call.cancel()
 
     async def __aenter__(self) -> AsyncSpeechStream:
         return self

@@ -67,6 +67,8 @@ class Failure(Exception):
 
 
 Script = Callable[[Inputs, "Request"], Iterator[Outputs]]
+WAIT_S = 10.0
+"""How long a script waits for its caller to leave, and a test for a script."""
 
 
 class Request:
@@ -78,6 +80,28 @@ class Request:
         self.headers = headers
         self.cancelled = threading.Event()
         """Set once the caller has left."""
+
+
+def fail(code: str, message: str, after: int = 0) -> Script:
+    """A script that sends `after` chunks and then ends with a status."""
+
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        yield from utterance(after + 1)[:after]
+        raise Failure(code, message)
+
+    return script
+
+
+def endless(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+    """Sends one chunk, then waits until the caller has left."""
+    yield utterance()[0]
+    request.cancelled.wait(WAIT_S)
+
+
+def silent(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+    """Sends nothing and waits until the caller has left."""
+    request.cancelled.wait(WAIT_S)
+    yield from ()
 
 
 class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc] # untyped base
@@ -105,7 +129,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
             context.add_callback(request.cancelled.set)
             try:
                 for response in self.answer(_grpc_inputs(message), request):
-                    yield service_pb2.ModelStreamInferResponse(infer_response=_encode(response))
+                    yield _stream_response(response)
             except Failure as failure:
                 context.abort(grpc.StatusCode[failure.code], str(failure))
 
@@ -172,6 +196,13 @@ class _HttpHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the test output quiet."""
+
+
+def _stream_response(response: Outputs) -> Any:
+    if "error_message" in response:  # how servers before 24.08 report an error
+        message = response["error_message"].item()
+        return service_pb2.ModelStreamInferResponse(error_message=message)
+    return service_pb2.ModelStreamInferResponse(infer_response=_encode(response))
 
 
 def _encode(response: Outputs) -> Any:

@@ -1,0 +1,89 @@
+"""Whoever stops listening stops the work on the server, in whatever way it is done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from chattts_client import AsyncChatTTSClient, ChatTTSClient, RequestCancelledError
+from unit.client.fake_triton import WAIT_S, FakeTriton, endless
+from unit.client.twins import Twin
+
+
+def test_leaving_a_stream_cancels_on_the_server(grpc_twin: Twin, fake: FakeTriton) -> None:
+    fake.script = endless
+    assert grpc_twin.stream_one("hello").index == 0
+    assert fake.requests[0].cancelled.wait(WAIT_S)
+
+
+def test_closing_from_another_thread_ends_the_iteration(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+    with ChatTTSClient(grpc_url) as client, client.stream("hello") as stream:
+        next(stream)
+        threading.Timer(0.05, stream.close).start()
+        with pytest.raises(RequestCancelledError):
+            stream.result()
+
+
+def test_closing_from_another_task_is_not_a_cancelled_task(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+
+    async def run() -> None:
+        async with AsyncChatTTSClient(grpc_url) as client:
+            stream = client.stream("hello")
+            await anext(stream)
+            reading = asyncio.create_task(stream.result())
+            await asyncio.sleep(0)  # let the task reach its wait
+            await stream.close()
+            with pytest.raises(RequestCancelledError, match="closed"):
+                await reading
+
+    asyncio.run(run())
+
+
+def test_cancelling_a_task_cancels_on_the_server(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+
+    async def run() -> None:
+        async with AsyncChatTTSClient(grpc_url) as client:
+            task = asyncio.create_task(client.synthesize("hello"))
+            while not fake.requests:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(asyncio.wait_for(run(), WAIT_S))
+    assert fake.requests[0].cancelled.wait(WAIT_S)
+
+
+def test_a_dropped_stream_is_cancelled(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+    with ChatTTSClient(grpc_url) as client:
+        for _ in client.stream("hello"):
+            break
+        assert fake.requests[0].cancelled.wait(WAIT_S)
+
+
+def test_a_dropped_async_stream_is_cancelled(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+
+    async def run() -> None:
+        async with AsyncChatTTSClient(grpc_url) as client:
+            async for _ in client.stream("hello"):
+                break
+            assert await asyncio.to_thread(fake.requests[0].cancelled.wait, WAIT_S)
+
+    asyncio.run(run())
+
+
+def test_a_closed_stream_has_no_more_chunks_and_no_result(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = endless
+    with ChatTTSClient(grpc_url) as client:
+        stream = client.stream("hello")
+        next(stream)
+        stream.close()
+        assert list(stream) == []
+        with pytest.raises(RequestCancelledError, match="closed before its end, after 0.01 s"):
+            stream.result()
