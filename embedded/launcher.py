@@ -147,6 +147,9 @@ class EmbeddedServer:
         try:
             self._launch(ports)
             self._wait_until_ready(time.monotonic() + self._start_timeout_s)
+        except OSError as error:
+            self.kill()
+            raise EmbeddedServerError(f"cannot prepare the server: {error}") from error
         except BaseException:
             self.kill()
             raise
@@ -227,7 +230,9 @@ class EmbeddedServer:
         raise EmbeddedServerError(f"{what}: {explain_failure(self.log())}")
 
     def is_ready(self) -> bool:
-        """Ask the server's health endpoint; False when it does not answer."""
+        """Ask the server's health endpoint; False when it does not answer or does not run."""
+        if self.ports is None:
+            return False
         connection = http.client.HTTPConnection(self.http_url, timeout=5)
         try:
             connection.request("GET", "/v2/health/ready")
@@ -256,6 +261,7 @@ class EmbeddedServer:
     def stop(self) -> int | None:
         """Let running requests finish, end the server, and remove its traces.
 
+        Unloading takes about a second per Python model instance; `kill` where nothing runs.
         A second interrupt while it waits ends the server at once.
 
         Returns:

@@ -120,7 +120,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     arguments = parse(argv)
     arguments.model_repository = arguments.model_repository.resolve()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         signal.signal(number, _interrupt)
     try:
         _serve(arguments)

@@ -155,10 +155,7 @@ class TritonPythonModel:
         check_tensors("input", config["input"], self._session.get_inputs(), has_batch)
         check_tensors("output", config["output"], self._session.get_outputs(), has_batch)
         self._inputs = [entry["name"] for entry in config["input"]]
-        self._output_types = {
-            entry["name"]: pb_utils.triton_string_to_numpy(entry["data_type"])
-            for entry in config["output"]
-        }
+        self._outputs = [entry["name"] for entry in config["output"]]
         if args["model_instance_kind"] == "GPU":
             pb_utils.Logger.log_warn(f"{config['name']}: this onnxruntime backend runs on the CPU")
 
@@ -196,16 +193,11 @@ class TritonPythonModel:
 
     def _run_merged(self, feeds: Sequence[Tensors]) -> list[Tensors | Exception]:
         """Return the outputs per request; ValueError if the graph's batch sizes do not add up."""
-        merged = (
-            feeds[0]
-            if len(feeds) == 1
-            else {name: np.concatenate([feed[name] for feed in feeds]) for name in self._inputs}
-        )
-        outputs = dict(
-            zip(
-                self._output_types, self._session.run(list(self._output_types), merged), strict=True
-            )
-        )
+        merged = feeds[0]
+        if len(feeds) > 1:
+            merged = {name: np.concatenate([feed[name] for feed in feeds]) for name in feeds[0]}
+        arrays = self._session.run(self._outputs, merged)
+        outputs = dict(zip(self._outputs, arrays, strict=True))
         if self._max_batch_size == 0:
             return [outputs]
         sizes = [len(feed[self._inputs[0]]) for feed in feeds]
