@@ -28,6 +28,14 @@ from unit.client.fake_triton import (
     voices_answer,
 )
 
+# A background job of a shell ignores interrupts, and so would its children.
+INTERRUPTIBLE = """
+import signal, sys
+from chattts_client.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def frames(path: Path) -> int:
     with wave.open(str(path)) as file:
@@ -219,7 +227,7 @@ def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
 
     fake.script = script
     path = tmp_path / "out.wav"
-    command = [sys.executable, "-m", "chattts_client", "say", "hello", "-o", str(path)]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "say", "hello", "-o", str(path)]
     environment = {"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])}
     process = subprocess.Popen(
         [*command, "--url", grpc_url, "--stream"],
