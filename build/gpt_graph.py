@@ -24,6 +24,8 @@ Precision = Literal["fp32", "int8"]
 
 ZERO_POINT = 128
 MAX_LEVEL = 127
+HEAD_DIM_MULTIPLE = 16
+"""GroupQueryAttention refuses other head sizes."""
 SMALLEST_MAGNITUDE = np.finfo(np.float32).tiny
 """Taken for the largest magnitude of a row or column of zeros: any positive number does."""
 
@@ -180,7 +182,15 @@ def write_gpt(sizes: GptSizes, tensors: Tensors, precision: Precision) -> bytes:
         each row's last key), `total_sequence_length` () int32, `past_key_l`, `past_value_l`
         (B, heads, max_length, head_dim) float32, and the outputs `hidden` (B, S, H) after the
         final norm, `present_key_l`, `present_value_l`.
+
+    Raises:
+        ValueError: the head size is no multiple of 16, or the file would be 2 GiB or larger.
     """
+    if sizes.head_dim % HEAD_DIM_MULTIPLE:
+        raise ValueError(
+            f"head_dim: {sizes.head_dim} is no multiple of {HEAD_DIM_MULTIPLE}, "
+            "which the runtime's attention needs"
+        )
     return _GptWriter(sizes, tensors, precision).write()
 
 

@@ -183,6 +183,7 @@ def config_json(sizes: GptSizes, unused_rows: int) -> Mapping[str, Any]:
     return {
         "architectures": ["LlamaModel"],
         "attention_bias": False,
+        "head_dim": sizes.head_dim,
         "hidden_act": "silu",
         "hidden_size": sizes.hidden_size,
         "intermediate_size": sizes.intermediate_size,

@@ -39,24 +39,34 @@ def log_mel(wave: Array, dvae: Tensors) -> Array:
     return mel
 
 
-def encode(wave: Array, dvae: Tensors, num_layers: int) -> npt.NDArray[np.int32]:
-    """Return the codes (T, 4) in 0 ... 624 of a 24 kHz mono waveform; T = frames // 2."""
-    mel = log_mel(wave, dvae) / dvae["coef"].reshape(-1)
+def downsample(mel: Array, dvae: Tensors) -> Array:
+    """Return (T, width) features of a log-mel (F, mels); T = F // 2."""
     pad = layout.EDGE_KERNEL // 2
-    value = ops.gelu(ops.conv(mel, dvae, "downsample_conv.0.", pad))
-    value = ops.gelu(
-        ops.conv(value, dvae, "downsample_conv.2.", pad, stride=layout.FRAMES_PER_STEP)
-    )
-    features = ops.stack(value, dvae, "encoder.", num_layers)
-    groups = np.split(features, layout.GROUPS, axis=1)
+    value = mel / dvae["coef"].reshape(-1)
+    value = ops.gelu(ops.conv(value, dvae, "downsample_conv.0.", pad))
+    return ops.gelu(ops.conv(value, dvae, "downsample_conv.2.", pad, stride=layout.FRAMES_PER_STEP))
+
+
+def features(wave: Array, dvae: Tensors, num_layers: int) -> Array:
+    """Return what is quantised of a waveform (S,): (T, groups * width), T = frames // 2."""
+    return ops.stack(downsample(log_mel(wave, dvae), dvae), dvae, "encoder.", num_layers)
+
+
+def encode(wave: Array, dvae: Tensors, num_layers: int) -> npt.NDArray[np.int32]:
+    """Return the codes (T, 4) in 0 ... 624 of a 24 kHz mono waveform (S,).
+
+    Raises:
+        ValueError: the waveform has fewer than 513 samples.
+    """
+    groups = np.split(features(wave, dvae, num_layers), layout.GROUPS, axis=1)
     codes = [_quantize(part, dvae, group) for group, part in enumerate(groups)]
     return np.concatenate(codes, axis=1)
 
 
-def _quantize(features: Array, dvae: Tensors, group: int) -> npt.NDArray[np.int32]:
+def _quantize(part: Array, dvae: Tensors, group: int) -> npt.NDArray[np.int32]:
     """Return the codes (T, residual stages) of one group's features."""
     prefix = f"vq_layer.quantizer.rvqs.{group}.project_in."
-    rest = _bound(ops.linear(features, dvae, prefix))
+    rest = _bound(ops.linear(part, dvae, prefix))
     powers = layout.LEVELS ** np.arange(layout.DIGITS)
     middle = layout.LEVELS // 2
     codes = []
