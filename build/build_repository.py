@@ -78,12 +78,13 @@ def build(
     started = time.monotonic()
     checkpoint = Checkpoint.open(checkpoint_root)
     copy_source(repository)
+    check_root(repository)
     known = stamp.read_stamp(repository)
     inputs = _inputs(checkpoint, precision, runner, known)
     if stamp.is_current(repository, inputs, known):
         print(f"{repository}: up to date ({checkpoint.name}, {precision}, {runner})")
         return
-    with _staging(repository) as folder:
+    with staging(repository) as folder:
         written = _write(checkpoint, folder, precision, runner)
         _move(folder, repository, [file.path for file in written], inputs)
     elapsed_s = time.monotonic() - started
@@ -136,7 +137,7 @@ def _move(folder: Path, repository: Path, names: list[str], inputs: stamp.Record
 
 
 @contextmanager
-def _staging(repository: Path) -> Iterator[Path]:
+def staging(repository: Path) -> Iterator[Path]:
     """Yield an empty, locked folder on the repository's file system and remove it afterwards.
 
     What a killed run left there is removed first.
@@ -175,6 +176,17 @@ def copy_source(repository: Path) -> None:
         data, target = (OWN_REPOSITORY / name).read_bytes(), repository / name
         if not target.exists() or target.read_bytes() != data:
             write_bytes(target, data)
+
+
+def check_root(repository: Path) -> None:
+    """Check that every folder in the repository is a model; another one stops the server.
+
+    Raises:
+        BuildError: a folder has no configuration.
+    """
+    for folder in sorted(repository.iterdir()):
+        if folder.is_dir() and not (folder / "config.pbtxt").exists():
+            raise BuildError(f"{folder}: not a model, and Triton loads nothing beside it; move it")
 
 
 def _source_files(repository: Path) -> set[Path]:

@@ -20,6 +20,11 @@ FIRST_MARKER = 0x3D00
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME}]
 
 
+def num_digits(num_bytes: int) -> int:
+    """Return how many characters hold 1 ... 7 bytes."""
+    return -(-8 * num_bytes // DIGIT_BITS)
+
+
 def encode_bytes(data: bytes) -> str:
     """Return `data` in base16384: 7 bytes are 4 characters, a tail ends with its length."""
     text = []
@@ -28,8 +33,7 @@ def encode_bytes(data: bytes) -> str:
         value = int.from_bytes(group.ljust(GROUP_BYTES, b"\0"), "big")
         shifts = range(DIGIT_BITS * (GROUP_DIGITS - 1), -1, -DIGIT_BITS)
         digits = [value >> shift & (1 << DIGIT_BITS) - 1 for shift in shifts]
-        used = -(-8 * len(group) // DIGIT_BITS)
-        text += [chr(FIRST_CHARACTER + digit) for digit in digits[:used]]
+        text += [chr(FIRST_CHARACTER + digit) for digit in digits[: num_digits(len(group))]]
         if len(group) < GROUP_BYTES:
             text.append(chr(FIRST_MARKER + len(group)))
     return "".join(text)
@@ -47,6 +51,8 @@ def decode_bytes(text: str) -> bytes:
         digits.pop()
     else:
         tail = GROUP_BYTES
+    if (len(digits) - num_digits(tail)) % GROUP_DIGITS:
+        raise ValueError("not a base16384 string")
     data = b""
     for start in range(0, len(digits), GROUP_DIGITS):
         value = 0

@@ -173,6 +173,16 @@ def test_a_row_is_the_same_bits_whatever_it_is_batched_with(batch: int, any_grap
             assert hidden[row].tobytes() == alone[0].tobytes()
 
 
+@pytest.mark.parametrize("cut", [1, 3, 8])
+def test_a_prompt_may_come_in_two_parts(cut: int, any_graph: Graph) -> None:
+    shape = (1, 9, any_graph.sizes.hidden_size)
+    prompt = np.random.default_rng(cut).standard_normal(shape).astype(np.float32)
+    whole, _ = any_graph.run(prompt, [9], any_graph.empty(1))
+    _, past = any_graph.run(prompt[:, :cut], [cut], any_graph.empty(1))
+    rest, _ = any_graph.run(prompt[:, cut:], [9], past)
+    assert_close(rest, whole[:, cut:])
+
+
 def test_a_row_of_zeros_gives_finite_numbers_and_leaves_its_neighbour_alone(
     tiny_graph: Graph,
 ) -> None:
