@@ -22,6 +22,7 @@ import triton_python_backend_utils as pb_utils
 from chattts_pipeline import (
     AudioEncoder,
     Checkpoint,
+    FinishedCalls,
     Services,
     Settings,
     Speech,
@@ -68,6 +69,7 @@ class TritonPythonModel:
             "precision": self._checkpoint.precision,
             "untrained": self._checkpoint.untrained,
         }
+        self._finished_calls = FinishedCalls()
         self._start_threads()
 
     def _start_threads(self) -> None:
@@ -77,7 +79,7 @@ class TritonPythonModel:
         self._streams = ThreadPoolExecutor(max_streams, "stream")
         self._readers = ThreadPoolExecutor(max_readers, "reader")
         self._services = Services(
-            TokenModel(),
+            TokenModel(self._finished_calls),
             Vocoder(),
             self._readers,
             WindowPlanner(self._checkpoint.context_steps, self._checkpoint.samples_per_step),
@@ -88,13 +90,14 @@ class TritonPythonModel:
 
     def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:
         for request in requests:
-            responses = Responses(request, self._checkpoint.sample_rate)
+            responses = Responses(request, self._finished_calls, self._checkpoint.sample_rate)
             self._guarded(responses, self._accept, request, responses)
 
     def finalize(self) -> None:
         """Wait for the running streams, then for their readers."""
         self._streams.shutdown(wait=True)
         self._readers.shutdown(wait=True)
+        self._finished_calls.clear()
 
     def _guarded(self, responses: Responses, work: Callable[..., None], *arguments: object) -> None:
         """Run `work`; whatever goes wrong becomes the one error response of the request."""
@@ -165,9 +168,12 @@ class Responses:
     both and the sender is forgotten with the flag.
     """
 
-    def __init__(self, request: pb_utils.InferenceRequest, sample_rate: int) -> None:
+    def __init__(
+        self, request: pb_utils.InferenceRequest, finished_calls: FinishedCalls, sample_rate: int
+    ) -> None:
         self._sender: pb_utils.InferenceResponseSender | None = request.get_response_sender()
         self._has_code_in_errors = CODE_IN_ERRORS in json.loads(request.parameters() or "{}")
+        self._finished_calls = finished_calls
         self._sample_rate = sample_rate
         self._lock = threading.Lock()
         self._encoder = AudioEncoder("f32", sample_rate, is_streamed=False)
@@ -177,7 +183,7 @@ class Responses:
 
     def is_cancelled(self) -> bool:
         with self._lock:
-            return self._sender is not None and self._sender.is_cancelled()
+            return self._sender is not None and self._finished_calls.is_cancelled(self._sender)
 
     def send(
         self, samples: npt.NDArray[np.float32], metadata: Mapping[str, Any], is_final: bool
@@ -208,19 +214,36 @@ class Responses:
 
 
 class TokenModel:
-    """chattts_gpt through BLS."""
+    """chattts_gpt through decoupled BLS."""
 
     NAME = "chattts_gpt"
     OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
 
+    def __init__(self, finished_calls: FinishedCalls) -> None:
+        self._finished_calls = finished_calls
+
     def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
-        for response in _call(self.NAME, inputs, self.OUTPUTS):
+        for response in self._call(inputs):
             hidden, token_ids, reason, usage = (_output(response, name) for name in self.OUTPUTS)
             yield TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
 
     def cancel(self, request_id: str) -> None:
-        for _ in _call(self.NAME, {"cancel": _text(request_id)}, self.OUTPUTS):
+        for _ in self._call({"cancel": _text(request_id)}):
             pass
+
+    def _call(self, inputs: Tensors) -> Iterator[pb_utils.InferenceResponse]:
+        request = _bls_request(self.NAME, inputs, self.OUTPUTS)
+        try:
+            call = request.exec(decoupled=True)
+        except pb_utils.TritonModelException as error:
+            raise child_error(self.NAME, str(error)) from error
+        try:
+            for response in call:
+                _raise_error(self.NAME, response)
+                if response.output_tensors():
+                    yield response
+        finally:
+            self._finished_calls.add(call)
 
 
 class Vocoder:
@@ -229,31 +252,29 @@ class Vocoder:
     NAME = "chattts_vocoder"
 
     def decode(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        (response,) = _call(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
+        request = _bls_request(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
+        try:
+            response = request.exec()
+        except pb_utils.TritonModelException as error:
+            raise child_error(self.NAME, str(error)) from error
+        _raise_error(self.NAME, response)
         audio: npt.NDArray[np.float32] = _output(response, "audio")[0]
         return audio
 
 
-def _call(
-    model: str, inputs: Tensors, outputs: Sequence[str]
-) -> Iterator[pb_utils.InferenceResponse]:
-    """Yield the responses of a BLS call that carry outputs."""
-    request = pb_utils.InferenceRequest(
+def _bls_request(model: str, inputs: Tensors, outputs: Sequence[str]) -> pb_utils.InferenceRequest:
+    tensors = [pb_utils.Tensor(name, np.ascontiguousarray(array)) for name, array in inputs.items()]
+    return pb_utils.InferenceRequest(
         model_name=model,
-        inputs=[
-            pb_utils.Tensor(name, np.ascontiguousarray(array)) for name, array in inputs.items()
-        ],
+        inputs=tensors,
         requested_output_names=list(outputs),
         preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
     )
-    try:
-        for response in request.exec(decoupled=True):
-            if response.has_error():
-                raise child_error(model, response.error().message())
-            if response.output_tensors():
-                yield response
-    except pb_utils.TritonModelException as error:
-        raise child_error(model, str(error)) from error
+
+
+def _raise_error(model: str, response: pb_utils.InferenceResponse) -> None:
+    if response.has_error():
+        raise child_error(model, response.error().message())
 
 
 def _output(response: pb_utils.InferenceResponse, name: str) -> npt.NDArray[Any]:

@@ -28,16 +28,20 @@ class TritonPythonModel:
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceResponse:
-        answer = _failure("INTERNAL", f"{CHATTTS} gave no answer")
         try:
-            for response in self._call(request).exec(decoupled=True):
-                if response.has_error():
-                    code, _, message = response.error().message().partition(": ")
-                    answer = _failure(code, message)
-                elif response.output_tensors():
-                    answer = pb_utils.InferenceResponse(response.output_tensors())
+            call = self._call(request).exec(decoupled=True)
         except pb_utils.TritonModelException as error:
             return _failure("UNAVAILABLE", str(error))
+        answer = _failure("INTERNAL", f"{CHATTTS} gave no answer")
+        for response in call:
+            if response.has_error():
+                answer = _failed(response.error().message())
+            elif response.output_tensors():
+                answer = pb_utils.InferenceResponse(response.output_tensors())
+        # Not for its answer: it returns when Triton's stub has forgotten the finished call, which
+        # it does without Python's lock, so that `call` must not go before (see FinishedCalls of
+        # chattts).
+        request.is_cancelled()
         return answer
 
     def _call(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceRequest:
@@ -53,6 +57,14 @@ class TritonPythonModel:
             preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
             parameters=PARAMETERS,
         )
+
+
+def _failed(message: str) -> pb_utils.InferenceResponse:
+    """Turn an error message of chattts, "CODE: what", back into the error."""
+    code, _, what = message.partition(": ")
+    if not hasattr(pb_utils.TritonError, code):
+        return _failure("INTERNAL", message)
+    return _failure(code, what)
 
 
 def _failure(code: str, message: str) -> pb_utils.InferenceResponse:

@@ -2,6 +2,7 @@
 
 from .audio import AudioEncoder
 from .errors import SpeechError, child_error
+from .finished_calls import FinishedCalls
 from .request import SpeechRequest
 from .segment import SpeechPlan
 from .services import Services, Tensors, TokenChunk
@@ -15,6 +16,7 @@ from .vocabulary import Vocabulary, outside_vocabulary_warning
 __all__ = [
     "AudioEncoder",
     "Checkpoint",
+    "FinishedCalls",
     "Services",
     "Settings",
     "Speech",
