@@ -14,8 +14,9 @@ def test_parameters_become_numbers() -> None:
     assert (config.max_num_seqs, config.block_size) == (3, 32)
 
 
-def test_pool_defaults_to_1024_tokens_per_sequence() -> None:
-    assert EngineConfig(max_num_seqs=2, block_size=32).pool_blocks() == 64
+def test_pool_defaults_to_1024_tokens_per_sequence_and_always_holds_the_longest_one() -> None:
+    assert EngineConfig(max_num_seqs=8, block_size=32).pool_blocks() == 256
+    assert EngineConfig(max_num_seqs=2, block_size=32).pool_blocks() == 128
     assert EngineConfig(num_kv_blocks=7).pool_blocks() == 7
 
 

@@ -17,9 +17,7 @@ GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 TINY = np.load(GOLDEN / "tiny" / "golden.npz")
 TINY_PARAMS = json.loads((GOLDEN / "tiny" / "golden.json").read_text(encoding="utf-8"))
 VECTORS = np.load(GOLDEN / "vectors" / "chattts_golden.npz")
-VECTOR_CASES = json.loads(
-    (GOLDEN / "vectors" / "chattts_golden.json").read_text(encoding="utf-8")
-)
+VECTOR_CASES = json.loads((GOLDEN / "vectors" / "chattts_golden.json").read_text(encoding="utf-8"))
 
 
 def make_rows(

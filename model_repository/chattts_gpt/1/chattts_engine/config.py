@@ -42,7 +42,7 @@ class EngineConfig:
     block_size: int = 16
     """Tokens per KV block: 16, 32 or 64."""
     num_kv_blocks: int = 0
-    """Blocks in the pool; 0 stands for max_num_seqs * 1024 tokens' worth."""
+    """Blocks in the pool; 0 stands for 1024 tokens per sequence, but one of max_model_len at least."""
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
     max_num_batched_tokens: int = 512
@@ -80,7 +80,8 @@ class EngineConfig:
         """Return the number of KV blocks in the pool."""
         if self.num_kv_blocks:
             return self.num_kv_blocks
-        return self.max_num_seqs * DEFAULT_TOKENS_PER_SEQ // self.block_size
+        num_tokens = max(self.max_num_seqs * DEFAULT_TOKENS_PER_SEQ, self.max_model_len)
+        return num_tokens // self.block_size
 
 
 @dataclass(frozen=True, slots=True)
