@@ -1,0 +1,65 @@
+"""A recogniser understands what the server says: the ear that every later change is held against.
+
+The sentences are those of checkpoints/demo/example_sentences.txt that the small voice said without
+a word error with three seeds in both precisions, so that a drop means a regression and not the
+voice's own weakness (over all 150 sentences and three seeds it reaches 0.876, see
+docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from chattts_client import ChatTTSClient
+from conftest import DATA
+from ear import Ear, Score
+from launcher import EmbeddedServer
+
+SENTENCES = (DATA / "ear_sentences.txt").read_text(encoding="utf-8").splitlines()
+MIN_WORD_ACCURACY = 0.85
+MAX_LOSS_BY_INT8 = 0.03
+MIN_WORDS = 150
+CONCURRENCY = 4
+
+
+def listen(repository: Path) -> Score:
+    """Stream all sentences from a server of this repository and recognise them."""
+    server = EmbeddedServer(repository)
+    server.start()
+    try:
+        with ChatTTSClient(server.grpc_url) as client:
+
+            def speak(sentence: str) -> tuple[str, str]:
+                with client.stream(sentence, voice="en", seed=1) as stream:
+                    audio = stream.result()
+                assert audio.finish_reasons == ("eos",)
+                assert audio.warnings == ()
+                return sentence, Ear().hear(audio.samples, audio.sample_rate)
+
+            with ThreadPoolExecutor(CONCURRENCY) as pool:
+                heard = list(pool.map(speak, SENTENCES))
+    finally:
+        server.kill()
+    return Ear().score(heard)
+
+
+@pytest.fixture(scope="module")
+def fp32(demo_repository_fp32: Path) -> Score:
+    return listen(demo_repository_fp32)
+
+
+@pytest.fixture(scope="module")
+def int8(demo_repository_int8: Path) -> Score:
+    return listen(demo_repository_int8)
+
+
+def test_float32_speech_is_understood(fp32: Score) -> None:
+    assert fp32.num_words >= MIN_WORDS
+    assert fp32.word_accuracy >= MIN_WORD_ACCURACY, fp32
+
+
+def test_int8_speech_is_understood_as_well_as_float32(fp32: Score, int8: Score) -> None:
+    assert int8.word_accuracy >= MIN_WORD_ACCURACY, int8
+    assert int8.word_accuracy >= fp32.word_accuracy - MAX_LOSS_BY_INT8, (fp32, int8)
