@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 OPSET = 17
 IR_VERSION = 8
@@ -30,30 +30,37 @@ class GraphWriter:
     """Collects nodes and initializers; every method returns the name of what it added."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: dict[str, onnx.TensorProto] = {}
-        self._inputs: list[onnx.ValueInfoProto] = []
-        self._outputs: list[onnx.ValueInfoProto] = []
-        self._domains = {"": OPSET}
+        # filled in place: the helpers that assemble a model copy every weight several times
+        self._model = onnx.ModelProto(
+            ir_version=IR_VERSION,
+            producer_name="chattts-triton",
+            opset_import=[helper.make_opsetid("", OPSET)],
+        )
+        self._graph = self._model.graph
+        self._graph.name = name
+        self._constants: set[str] = set()
 
     def input(self, name: str, shape: Shape, dtype: int = FLOAT) -> str:
         """Declare a graph input; strings in `shape` are symbolic dimensions."""
-        self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
+        self._graph.input.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return name
 
     def output(self, name: str, shape: Shape, dtype: int = FLOAT) -> str:
         """Declare a graph output."""
-        self._outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
+        self._graph.output.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return name
 
     def constant(self, name: str, value: npt.ArrayLike) -> str:
         """Add an initializer once; the same name again must mean the same value."""
         if name not in self._constants:
-            array = np.ascontiguousarray(value)
-            # ascontiguousarray makes scalars 1-D
-            array = array.reshape(np.shape(value))
-            self._constants[name] = numpy_helper.from_array(array, name)
+            self._constants.add(name)
+            array = np.asarray(value)
+            self._graph.initializer.add(
+                name=name,
+                dims=array.shape,
+                data_type=helper.np_dtype_to_tensor_dtype(array.dtype),
+                raw_data=array.tobytes(),
+            )
         return name
 
     def integers(self, *values: int) -> str:
@@ -75,15 +82,15 @@ class GraphWriter:
         **attrs: Any,
     ) -> Sequence[str]:
         """Add a node with several named outputs; an empty name leaves an output out."""
-        if domain:
-            self._domains[domain] = 1
+        if domain and all(opset.domain != domain for opset in self._model.opset_import):
+            self._model.opset_import.append(helper.make_opsetid(domain, 1))
         name = self._fresh(operator + "_node")
         node = helper.make_node(operator, inputs, outputs, name=name, domain=domain, **attrs)
-        self._nodes.append(node)
+        self._graph.node.append(node)
         return outputs
 
     def _fresh(self, operator: str) -> str:
-        return f"{operator}_{len(self._nodes)}"
+        return f"{operator}_{len(self._graph.node)}"
 
     def serialize(self) -> bytes:
         """Return the model's bytes.
@@ -91,14 +98,9 @@ class GraphWriter:
         Raises:
             ValueError: the model is larger than a single ONNX file can be.
         """
-        graph = helper.make_graph(
-            self._nodes, self._name, self._inputs, self._outputs, list(self._constants.values())
-        )
-        opsets = [helper.make_opsetid(domain, version) for domain, version in self._domains.items()]
-        model = helper.make_model(graph, opset_imports=opsets, producer_name="chattts-triton")
-        model.ir_version = IR_VERSION
-        size = model.ByteSize()
+        size = self._model.ByteSize()
         if size > MAX_BYTES:
-            raise ValueError(f"{self._name}: {size} bytes, a single ONNX file holds {MAX_BYTES}")
-        data: bytes = model.SerializeToString(deterministic=True)
+            name = self._graph.name
+            raise ValueError(f"{name}: {size} bytes, a single ONNX file holds {MAX_BYTES}")
+        data: bytes = self._model.SerializeToString(deterministic=True)
         return data
