@@ -13,7 +13,6 @@ import argparse
 import fcntl
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import stamp
 from checkpoint import Checkpoint, CheckpointError, required_files
-from files import move_into_place, write_bytes
+from files import INTERRUPTED, move_into_place, write_bytes
 
 if TYPE_CHECKING:
     from artifacts import Runner, Written
@@ -36,7 +35,6 @@ on the repository's own file system."""
 GENERATED = ("weights", "model.onnx", "__pycache__")
 """Names that a copy of the source leaves out."""
 OPTIONAL_INPUTS = ("domain_words.txt", "voices.json", "UNTRAINED")
-INTERRUPTED = 128 + signal.SIGINT
 
 
 class BuildError(RuntimeError):
@@ -58,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         build(options.checkpoint, options.output, options.precision, options.runner)
     except KeyboardInterrupt:
-        print("build_repository: interrupted, nothing was changed", file=sys.stderr)
+        print("build_repository: interrupted; run it again", file=sys.stderr)
         return INTERRUPTED
     except (BuildError, CheckpointError, OSError, ValueError) as error:
         print(f"build_repository: {error}", file=sys.stderr)

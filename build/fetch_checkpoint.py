@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from files import sha256
+from files import INTERRUPTED, sha256
 from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
@@ -112,6 +112,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         fetch(options.output)
+    except KeyboardInterrupt:
+        print("fetch_checkpoint: interrupted; run it again to go on", file=sys.stderr)
+        return INTERRUPTED
     except FetchError as error:
         print(f"fetch_checkpoint: {error}", file=sys.stderr)
         return 1

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 CHUNK_BYTES = 1 << 20
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit status of a command that Ctrl-C ended."""
 
 
 def sha256(path: Path) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import layout
 import numpy as np
 from checkpoint import Array
-from files import write_bytes, write_json
+from files import INTERRUPTED, write_bytes, write_json
 from layout import DvaeSizes, GptSizes, Shapes, StackSizes, VocosSizes
 from safetensors.numpy import save
 from text_codes import encode_speaker
@@ -241,6 +241,18 @@ def write_checkpoint(root: Path, sizes: Sizes, seed: int) -> None:
     write_json(root / "voices.json", random_voices(random, sizes.gpt.hidden_size))
 
 
+def replace_checkpoint(output: Path, sizes: Sizes, seed: int) -> None:
+    """Write an untrained checkpoint beside `output`, then put it in its place."""
+    folder = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        write_checkpoint(folder, sizes, seed)
+        shutil.rmtree(output, ignore_errors=True)
+        os.replace(folder, output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; an existing folder is replaced only if it holds untrained weights."""
     parser = argparse.ArgumentParser(
@@ -254,16 +266,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if output.exists() and any(output.iterdir()) and not (output / layout.UNTRAINED_FILE).exists():
         print(f"make_checkpoint: {output} exists and is not an untrained one", file=sys.stderr)
         return 1
-    folder = output.with_name(f".{output.name}.partial")
-    shutil.rmtree(folder, ignore_errors=True)
+    sizes = tiny_sizes() if options.size == "tiny" else full_sizes()
     try:
-        write_checkpoint(
-            folder, tiny_sizes() if options.size == "tiny" else full_sizes(), options.seed
-        )
-        shutil.rmtree(output, ignore_errors=True)
-        os.replace(folder, output)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        replace_checkpoint(output, sizes, options.seed)
+    except KeyboardInterrupt:
+        print("make_checkpoint: interrupted; run it again", file=sys.stderr)
+        return INTERRUPTED
     print(f"{output}: UNTRAINED checkpoint ({options.size}, seed {options.seed}); it speaks noise")
     return 0
 
