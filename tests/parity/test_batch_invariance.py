@@ -1,4 +1,4 @@
-"""A request's tokens and hidden states are the same bits alone, in company and after pre-emption."""
+"""A request's tokens and hidden states are the same bits alone, in company, after pre-emption."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chattts_engine import EngineConfig, GenerationRequest, LoadedEngine, SamplingParams, load_engine
+from chattts_engine import (
+    EngineConfig,
+    GenerationRequest,
+    LoadedEngine,
+    SamplingParams,
+    load_engine,
+)
 from conftest import DEMO_CHECKPOINT, RepositoryFactory
 from numpy.typing import NDArray
 
@@ -40,7 +46,7 @@ def make_request(loaded: LoadedEngine, number: int) -> GenerationRequest:
 
 
 def run(loaded: LoadedEngine, numbers: list[int], gap_steps: int = 0) -> dict[str, Steps]:
-    """Submit requests gap_steps apart; return each one's tokens and the bits of its hidden states."""
+    """Submit requests gap_steps apart; return each one's tokens and hidden states as bits."""
     results: dict[str, Steps] = {str(number): [] for number in numbers}
 
     def step() -> None:
@@ -90,4 +96,3 @@ def test_preemption_changes_no_bit(weights: Path, alone: dict[str, Steps]) -> No
     loaded = load_engine(weights, EngineConfig(max_num_seqs=8, num_kv_blocks=24))
     assert_same_bits(run(loaded, list(range(len(LENGTHS)))), alone)
     assert loaded.engine.scheduler.num_preemptions > 0
-

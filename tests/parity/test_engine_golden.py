@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chattts_engine import EngineConfig, GenerationRequest, LoadedEngine, SamplingParams
 from chattts_engine.loading import load_engine
-from conftest import RepositoryFactory, TINY_CHECKPOINT
+from conftest import TINY_CHECKPOINT, RepositoryFactory
 from golden import (
     GREEDY_TEMPERATURE,
     NUM_TEXTS,
