@@ -68,8 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         prepare(arguments.checkpoint, arguments.precision)
         print("starting the server", file=sys.stderr)
-        with EmbeddedServer(ROOT / "model_repository") as server:
-            speak(server.grpc_url, arguments.checkpoint, arguments.output)
+        serve_and_speak(arguments.checkpoint, arguments.output)
     except subprocess.CalledProcessError as error:
         return int(error.returncode)  # the script has said why
     except (EmbeddedServerError, ChatTTSError) as error:
@@ -89,6 +88,16 @@ def prepare(checkpoint: str, precision: str) -> None:
     elif checkpoint == "untrained" and not folder.exists():
         _run("make_checkpoint.py", "--size", "full", "--output", str(folder))
     _run("build_repository.py", "--checkpoint", str(folder), "--precision", precision)
+
+
+def serve_and_speak(checkpoint: str, output: Path) -> None:
+    """Start the server, speak, and end it at once: nothing is left to drain."""
+    server = EmbeddedServer(ROOT / "model_repository")
+    try:
+        server.start()
+        speak(server.grpc_url, checkpoint, output)
+    finally:
+        server.kill()
 
 
 def speak(url: str, checkpoint: str, output: Path) -> None:
