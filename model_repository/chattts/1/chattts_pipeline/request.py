@@ -212,7 +212,8 @@ def _scalar(inputs: Inputs, name: str, dtype: type[np.generic]) -> Any:
     if array is None:
         return None
     if array.dtype != np.dtype(dtype):
-        raise ValueError(f"{name}: type {array.dtype} is not allowed; allowed: {dtype.__name__}")
+        allowed = "bytes" if dtype is np.object_ else np.dtype(dtype).name
+        raise ValueError(f"{name}: type {array.dtype} is not allowed; allowed: {allowed}")
     if array.shape != (1,):
         raise ValueError(f"{name}: shape {array.shape} is not allowed; allowed: (1,)")
     return array[0]

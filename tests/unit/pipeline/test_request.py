@@ -1,0 +1,233 @@
+"""SpeechRequest: what is accepted, and the one error for everything else."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from chattts_pipeline.request import SpeechRequest
+from hypothesis import given
+from hypothesis import strategies as st
+
+MAX_CHARACTERS = 100
+SPECIAL_TOKENS = ["[Stts]", "[Ebreak]", "[spk_emb]", "[speed_5]", "[laugh]", "[uv_break]"]
+
+
+def string(value: str | bytes) -> np.ndarray[Any, Any]:
+    content = value.encode() if isinstance(value, str) else value
+    return np.array([content], dtype=np.object_)
+
+
+def read(**inputs: np.ndarray[Any, Any] | None) -> SpeechRequest:
+    inputs = {"text": string("hello"), **inputs}
+    return SpeechRequest.from_inputs(
+        inputs, max_text_characters=MAX_CHARACTERS, special_tokens=SPECIAL_TOKENS
+    )
+
+
+def error_of(**inputs: np.ndarray[Any, Any] | None) -> str:
+    with pytest.raises(ValueError, match=r"^\w+: ") as caught:
+        read(**inputs)
+    return str(caught.value)
+
+
+def test_a_request_with_nothing_but_text_has_the_documented_defaults() -> None:
+    assert read() == SpeechRequest(text="hello")
+
+
+def test_every_input_is_read() -> None:
+    request = read(
+        voice=string("en"),
+        language=string("zh"),
+        style=string("[speed_2][oral_9]"),
+        refine=np.array([True]),
+        temperature=np.array([1e-5], np.float32),
+        top_p=np.array([1.0], np.float32),
+        top_k=np.array([626], np.int32),
+        repetition_penalty=np.array([2.0], np.float32),
+        min_new_tokens=np.array([3], np.int32),
+        max_new_tokens=np.array([3], np.int32),
+        seed=np.array([2**64 - 1], np.uint64),
+        stream=np.array([False]),
+        latency=string("exact"),
+        encoding=string("pcm16"),
+        priority=np.array([1], np.int32),
+        deadline_ms=np.array([5000], np.int32),
+        options=string('{"split": false}'),
+    )
+    assert request.seed == 2**64 - 1
+    assert request.style == "[speed_2][oral_9]"
+    assert (request.refine, request.stream, request.options.split) == (True, False, False)
+    assert (request.min_new_tokens, request.max_new_tokens, request.top_k) == (3, 3, 626)
+    assert isinstance(request.temperature, float)
+    assert isinstance(request.top_k, int)
+
+
+def test_the_text_arrives_in_normal_form_c() -> None:
+    assert read(text=string("cafe\u0301")).text == "caf\u00e9"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("temperature", np.float32(0), "0.00001 ... 2"),
+        ("temperature", np.float32(3), "0.00001 ... 2"),
+        ("temperature", np.float32(np.nan), "0.00001 ... 2"),
+        ("temperature", np.float32(-np.inf), "0.00001 ... 2"),
+        ("top_p", np.float32(0), "0 (excluded) ... 1"),
+        ("top_p", np.float32(1.5), "0 (excluded) ... 1"),
+        ("top_p", np.float32(np.nan), "0 (excluded) ... 1"),
+        ("repetition_penalty", np.float32(0.4), "0.5 ... 2"),
+        ("repetition_penalty", np.float32(np.inf), "0.5 ... 2"),
+        ("top_k", np.int32(0), "1 ... 626"),
+        ("top_k", np.int32(627), "1 ... 626"),
+        ("min_new_tokens", np.int32(-1), "0 ... 2048"),
+        ("max_new_tokens", np.int32(0), "1 ... 2048"),
+        ("max_new_tokens", np.int32(2**31 - 1), "1 ... 2048"),
+        ("priority", np.int32(4), "1 ... 3"),
+        ("deadline_ms", np.int32(-1), "0 ... 2147483647"),
+    ],
+)
+def test_a_number_out_of_range_names_field_value_and_range(
+    field: str, value: np.generic, allowed: str
+) -> None:
+    message = error_of(**{field: np.array([value])})
+    assert message == f"{field}: {value} is outside {allowed}"
+
+
+def test_more_minimum_than_maximum_tokens_is_refused() -> None:
+    message = error_of(
+        min_new_tokens=np.array([11], np.int32), max_new_tokens=np.array([10], np.int32)
+    )
+    assert message == "min_new_tokens: 11 is outside 0 ... 10 (max_new_tokens)"
+
+
+@pytest.mark.parametrize(
+    ("field", "array", "allowed"),
+    [
+        ("seed", np.array([1, 2], np.uint64), "(1,)"),
+        ("seed", np.array([[1]], np.uint64), "(1,)"),
+        ("seed", np.array([1], np.int32), "uint64"),
+        ("temperature", np.array([0.3]), "float32"),
+        ("stream", np.array([1], np.int32), "bool"),
+        ("text", np.array([], dtype=np.object_), "(1,)"),
+        ("text", np.array(["no bytes"], dtype=np.object_), "bytes in UTF-8"),
+        ("voice", np.array([1.0], np.float32), "bytes"),
+    ],
+)
+def test_a_wrong_shape_or_type_names_what_is_allowed(
+    field: str, array: np.ndarray[Any, Any], allowed: str
+) -> None:
+    message = error_of(**{field: array})
+    assert message.startswith(f"{field}: ")
+    assert message.endswith(f"allowed: {allowed}")
+
+
+@pytest.mark.parametrize("field", ["text", "voice", "style", "language", "encoding", "options"])
+def test_text_that_is_not_utf8_is_refused(field: str) -> None:
+    assert error_of(**{field: string(b"ab\xff\xfe")}).startswith(f"{field}: byte 2 is not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("latency", "low", "exact"),
+        ("language", "fr", "auto, zh, en"),
+        ("encoding", "mp3", "f32, pcm16, wav_base64"),
+        ("encoding", "", "f32, pcm16, wav_base64"),
+        ("style", "[speed_10]", "[speed_0] ... [speed_9]"),
+        ("style", "[uv_break]", "[speed_0] ... [speed_9]"),
+        ("style", "[speed_5] fast", "[speed_0] ... [speed_9]"),
+        ("style", "[Stts]", "[speed_0] ... [speed_9]"),
+    ],
+)
+def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, allowed: str) -> None:
+    message = error_of(**{field: string(value)})
+    assert message.startswith(f"{field}: {value!r} is not allowed; allowed: {allowed}")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ('{"speed": 2}', "unknown key 'speed'; allowed: list_voices, split"),
+        ('{"split": 1}', "split is 1; allowed: true, false"),
+        ('{"split": null}', "split is None; allowed: true, false"),
+        ("[1]", "not a JSON object"),
+        ("{", "not JSON"),
+        ("[" * 4000, "not JSON"),
+        ('"' + "a" * 5000 + '"', "5002 bytes; allowed: 0 ... 4096 bytes"),
+    ],
+)
+def test_wrong_options_are_refused(content: str, what: str) -> None:
+    assert error_of(options=string(content)).startswith(f"options: {what}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "...", "！？", "[laugh]", "[uv_break] [lbreak]。", "😀", "[laugh][laugh]"]
+)
+def test_a_text_with_nothing_to_speak_is_refused(text: str) -> None:
+    assert error_of(text=string(text)).startswith("text: nothing to speak")
+
+
+def test_a_missing_text_is_refused() -> None:
+    assert error_of(text=None) == "text: missing; allowed: 1 ... 100 characters"
+
+
+def test_a_text_that_is_too_long_is_refused_before_it_is_decoded() -> None:
+    assert (
+        error_of(text=string("好" * 101)) == "text: 101 characters; allowed: 1 ... 100 characters"
+    )
+    far_too_long = error_of(text=string(b"\xff" * 401))
+    assert far_too_long == "text: 401 bytes; allowed: 1 ... 100 characters"
+
+
+@pytest.mark.parametrize(
+    "token", ["[Stts]", "[Ebreak]", "[spk_emb]", "[speed_5]", "[UNK]", "[PAD]", "[CLS]", "[MASK]"]
+)
+def test_a_structural_token_inside_the_text_is_refused_by_name(token: str) -> None:
+    message = error_of(text=string(f"good {token} day"))
+    assert message.startswith(f"text: control token {token} is not allowed; allowed: [uv_break]")
+
+
+def test_a_structural_token_that_appears_only_in_normal_form_is_refused() -> None:
+    assert "[MASK]" in error_of(text=string("a [MAS\u212a]"))  # the Kelvin sign becomes K
+
+
+def test_the_first_of_several_structural_tokens_is_named() -> None:
+    assert "[spk_emb]" in error_of(text=string("a [spk_emb] b [Stts]"))
+
+
+@pytest.mark.parametrize("text", ["so [uv_break] good[laugh]", "see [12] and [foo]", "[stts] 5"])
+def test_pauses_laughter_and_plain_brackets_pass(text: str) -> None:
+    assert read(text=string(text)).text == text
+
+
+def test_listing_voices_needs_no_text() -> None:
+    request = read(text=string(""), options=string(json.dumps({"list_voices": True})))
+    assert request.options.list_voices
+
+
+FIELDS = sorted({*SpeechRequest.__dataclass_fields__, "latency"})
+ARRAYS = st.one_of(
+    st.binary(max_size=40).map(string),
+    st.floats(width=32).map(lambda number: np.array([number], np.float32)),
+    st.integers(-(2**31), 2**31 - 1).map(lambda number: np.array([number], np.int32)),
+    st.integers(0, 2**64 - 1).map(lambda number: np.array([number], np.uint64)),
+    st.lists(st.booleans(), max_size=3).map(lambda values: np.array(values, np.bool_)),
+    st.just(np.array(7, np.int32)),
+)
+
+
+@given(field=st.sampled_from(FIELDS), array=ARRAYS)
+def test_any_array_is_accepted_or_refused_with_one_typed_error(
+    field: str, array: np.ndarray[Any, Any]
+) -> None:
+    message = ""
+    try:
+        read(**{field: array})
+    except ValueError as error:
+        message = str(error)
+    assert not message or re.match(rf"{field}: .*(outside|allowed: )", message, re.DOTALL)

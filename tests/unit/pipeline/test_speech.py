@@ -1,0 +1,333 @@
+"""A request's life with scripted models: order, final marker, cancellation, errors, refine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from chattts_pipeline.errors import SpeechError
+from chattts_pipeline.request import SpeechRequest
+from chattts_pipeline.segment import SpeechPlan, derive_seed
+from chattts_pipeline.services import Services, Tensors, TokenChunk
+from chattts_pipeline.speakers import Voice
+from chattts_pipeline.speech import Speech
+from chattts_pipeline.streaming import WindowPlanner
+
+Array = np.ndarray[Any, Any]
+P = 4
+DEADLINE_S = 10.0
+NO_HIDDEN = np.zeros((0, 0), np.float32)
+NO_IDS = np.zeros(0, np.int32)
+
+
+def chunk(steps: Sequence[float] = (), reason: str = "", ids: Sequence[int] = ()) -> TokenChunk:
+    hidden = np.array(steps, np.float32)[:, None] if steps else NO_HIDDEN
+    return TokenChunk(hidden, np.array(ids, np.int32), reason, queue_ms=3)
+
+
+def steps(segment: int, num_steps: int = 40) -> list[float]:
+    return [segment * 1000.0 + step for step in range(num_steps)]
+
+
+def samples(values: Sequence[float]) -> Array:
+    return np.repeat(np.array(values, np.float32), P)[: P * len(values) - P // 2]
+
+
+class FakeTokens:
+    """Plays a script per prompt text; a cancelled request ends with "cancelled"."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[TokenChunk | Exception]]) -> None:
+        self.scripts = scripts
+        self.requests: list[dict[str, Any]] = []
+        self.cancelled: list[str] = []
+        self.running = 0
+        self.most_running = 0
+        self.holding = threading.Event()
+        self.released = threading.Event()
+        self.released.set()
+        self._lock = threading.Lock()
+
+    def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
+        request = {name: array[0] if len(array) == 1 else array for name, array in inputs.items()}
+        prompt = request["prompt"].decode()
+        with self._lock:
+            self.requests.append(request)
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+        try:
+            for event in next(self.scripts[key] for key in self.scripts if key in prompt):
+                if not self.released.is_set():
+                    self.holding.set()
+                    self.released.wait(DEADLINE_S)
+                if request["id"].decode() in self.cancelled:
+                    yield chunk(reason="cancelled")
+                    return
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            with self._lock:
+                self.running -= 1
+
+    def cancel(self, request_id: str) -> None:
+        self.cancelled.append(request_id)
+        self.released.set()
+
+
+class FakeVocoder:
+    error: SpeechError | None = None
+
+    def decode(self, hidden: Array) -> Array:
+        if self.error:
+            raise self.error
+        return samples(hidden[:, 0].tolist())
+
+
+class FakeCaller:
+    def __init__(self) -> None:
+        self.pieces: list[Array] = []
+        self.metadata: list[dict[str, Any]] = []
+        self.finals: list[bool] = []
+        self.has_gone = False
+
+    def is_cancelled(self) -> bool:
+        assert True not in self.finals, "looked after the final response"
+        return self.has_gone
+
+    def send(self, samples: Array, metadata: Mapping[str, Any], is_final: bool) -> None:
+        self.pieces.append(samples)
+        self.metadata.append(dict(metadata))
+        self.finals.append(is_final)
+
+    @property
+    def audio(self) -> Array:
+        return np.concatenate(self.pieces)
+
+
+class Stage:
+    """One request and the models around it."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[TokenChunk | Exception]]) -> None:
+        self.tokens = FakeTokens(scripts)
+        self.vocoder = FakeVocoder()
+        self.caller = FakeCaller()
+        self.parallel_segments = 2
+        self.readers = ThreadPoolExecutor(8)
+
+    def speech(self, *texts: str, voice: Voice | None = None, **fields: Any) -> Speech:
+        plan = SpeechPlan(
+            request=SpeechRequest(text=" ".join(texts), **fields),
+            texts=texts,
+            voice=voice or Voice(""),
+            seed=7,
+            request_id="mine",
+            speech_id="unique",
+        )
+        services = Services(
+            self.tokens,
+            self.vocoder,
+            self.readers,
+            WindowPlanner(2, P, 3, 4, 8),
+            lambda ids: " ".join(f"w{index}" for index in ids),
+            self.parallel_segments,
+            sample_rate=P * 100,
+        )
+        return Speech(plan, services, self.caller, {"model_version": "1"}, time.monotonic())
+
+    def speak(self, *texts: str, **fields: Any) -> FakeCaller:
+        speech = self.speech(*texts, **fields)
+        try:
+            speech.run()
+        finally:
+            speech.drain()
+        assert self.tokens.running == 0
+        return self.caller
+
+    def error(self, *texts: str, **fields: Any) -> SpeechError:
+        with pytest.raises(SpeechError) as caught:
+            self.speak(*texts, **fields)
+        assert True not in self.caller.finals
+        return caught.value
+
+
+def script(segment: int, num_steps: int = 40, reason: str = "eos") -> list[TokenChunk]:
+    values = steps(segment, num_steps)
+    parts = [values[start : start + 6] for start in range(0, num_steps, 6)]
+    return [*(chunk(part) for part in parts), chunk(reason=reason)]
+
+
+def test_segments_come_in_order_whole_and_with_one_final_response() -> None:
+    stage = Stage({"one": script(0), "two": script(1, 5, "length"), "three": script(2, 33)})
+    caller = stage.speak("one", "two", "three")
+    expected = [samples(steps(0)), samples(steps(1, 5)), samples(steps(2, 33))]
+    assert np.array_equal(caller.audio, np.concatenate(expected))
+    assert caller.finals == [False] * (len(caller.finals) - 1) + [True]
+    assert all(len(piece) for piece in caller.pieces)
+    order = [entry["segment_index"] for entry in caller.metadata]
+    assert order == sorted(order)
+    assert set(order) == {0, 1, 2}
+
+
+def test_the_final_metadata_tells_how_it_went() -> None:
+    stage = Stage({"one": script(0), "two": script(1, 5, "length")})
+    metadata = stage.speak("one", "two").metadata
+    shared = {"request_id": "mine", "segment_index": 0, "num_segments": 2, "seed": 7}
+    assert metadata[0] == shared
+    final = metadata[-1]
+    assert final["finish_reasons"] == ["eos", "length"]
+    assert final["text_segments"] == ["one", "two"]
+    assert final["model_version"] == "1"
+    assert final["warnings"] == []
+    assert final["timings"]["queue_ms"] == 3
+    assert final["timings"]["audio_s"] == pytest.approx((P * 45 - P) / (P * 100), abs=1e-3)
+    assert 0 <= final["timings"]["first_audio_ms"] <= final["timings"]["total_ms"]
+
+
+def test_one_response_holds_what_the_stream_would() -> None:
+    scripts = {"one": script(0), "two": script(1)}
+    streamed = Stage(scripts).speak("one", "two").audio
+    whole = Stage(scripts).speak("one", "two", stream=False)
+    assert whole.finals == [True]
+    assert np.array_equal(whole.audio, streamed)
+
+
+def test_only_the_allowed_number_of_segments_is_in_the_token_model() -> None:
+    stage = Stage({"s": script(0, 30)})
+    stage.speak(*["s"] * 8)
+    assert 1 <= stage.tokens.most_running <= stage.parallel_segments
+
+
+def test_a_segment_waits_for_the_first_chunk_of_the_one_before() -> None:
+    stage = Stage({"one": script(0), "two": script(1)})
+    stage.tokens.released.clear()
+    speech = stage.speech("one", "two")
+    thread = threading.Thread(target=speech.run)
+    thread.start()
+    assert stage.tokens.holding.wait(DEADLINE_S)
+    assert len(stage.tokens.requests) == 1
+    stage.tokens.released.set()
+    thread.join(DEADLINE_S)
+    assert len(stage.tokens.requests) == 2
+
+
+def test_a_caller_that_goes_stops_the_live_segment() -> None:
+    stage = Stage({"one": script(0), "two": script(1)})
+    stage.tokens.released.clear()
+    errors: list[SpeechError] = []
+    thread = threading.Thread(target=lambda: errors.append(stage.error("one", "two")))
+    thread.start()
+    assert stage.tokens.holding.wait(DEADLINE_S)
+    stage.caller.has_gone = True
+    thread.join(DEADLINE_S)
+    assert [error.code for error in errors] == ["CANCELLED"]
+    assert set(stage.tokens.cancelled) == {"unique/0"}
+    assert stage.caller.finals == []
+    assert len(stage.tokens.requests) == 1
+
+
+def test_a_failing_vocoder_ends_the_request_and_its_segments() -> None:
+    stage = Stage({"one": script(0), "two": script(1)})
+    stage.vocoder.error = SpeechError("INTERNAL", "vocoder: broken")
+    assert stage.error("one", "two").message == "vocoder: broken"
+
+
+@pytest.mark.parametrize(
+    ("events", "code", "message"),
+    [
+        ([SpeechError("UNAVAILABLE", "queue is full")], "UNAVAILABLE", "queue is full"),
+        ([chunk(reason="eos")], "INTERNAL", "segment 0: the speech ended at once"),
+        ([chunk(steps(0, 3)), chunk(reason="error")], "INTERNAL", "segment 0: the token model"),
+        ([chunk(reason="cancelled")], "CANCELLED", "segment 0: cancelled"),
+        ([chunk(steps(0, 3))], "INTERNAL", "segment 0: the token model stopped early"),
+        ([], "INTERNAL", "segment 0: the token model stopped early"),
+    ],
+)
+def test_what_goes_wrong_in_the_token_model_is_one_typed_error(
+    events: list[TokenChunk | Exception], code: str, message: str
+) -> None:
+    error = Stage({"one": events}).error("one")
+    assert error.code == code
+    assert error.message.startswith(message)
+
+
+def test_an_unexpected_error_of_a_reader_reaches_the_request() -> None:
+    stage = Stage({"one": [KeyError("bug")]})
+    with pytest.raises(KeyError):
+        stage.speak("one")
+
+
+def test_segments_after_the_deadline_are_not_started() -> None:
+    stage = Stage({"one": [*script(0)[:-1], chunk(reason="deadline")], "two": script(1)})
+    stage.parallel_segments = 1
+    stage.tokens.released.clear()
+    speech = stage.speech("one", "two", deadline_ms=50)
+    thread = threading.Thread(target=speech.run)
+    thread.start()
+    assert stage.tokens.holding.wait(DEADLINE_S)
+    assert 1 <= stage.tokens.requests[0]["deadline_ms"] <= 50
+    expired = time.monotonic() + 0.06
+    while time.monotonic() < expired:
+        threading.Event().wait(0.005)
+    stage.tokens.released.set()
+    thread.join(DEADLINE_S)
+    assert len(stage.tokens.requests) == 1
+    assert stage.caller.metadata[-1]["finish_reasons"] == ["deadline", "deadline"]
+    assert stage.caller.finals.count(True) == 1
+    assert np.array_equal(stage.caller.audio, samples(steps(0)))
+
+
+def test_a_request_without_any_audio_still_ends_with_a_final_response() -> None:
+    for stream in (True, False):
+        caller = Stage({"one": [chunk(reason="deadline")]}).speak("one", stream=stream)
+        assert caller.finals == [True]
+        assert len(caller.audio) == 0
+        assert caller.metadata[0]["timings"]["first_audio_ms"] is None
+
+
+def test_the_token_model_gets_the_whole_request() -> None:
+    speaker = np.arange(6, dtype=np.float16)
+    codes = np.ones((5, 4), np.int32)
+    stage = Stage({"one": script(0)})
+    fields = {"temperature": 0.5, "top_k": 9, "min_new_tokens": 2, "priority": 1}
+    stage.speak("one", voice=Voice("v", speaker, codes, "before"), style="[speed_1]", **fields)
+    request = stage.tokens.requests[0]
+    assert request["prompt"] == b"[Stts][spk_emb]before[speed_1]one[Ptts]"
+    assert request["mode"] == b"code"
+    assert (request["top_k"], request["priority"], request["min_new_tokens"]) == (9, 1, 2)
+    assert request["first_chunk_tokens"] == 5
+    assert request["chunk_tokens"] == 4
+    assert request["seed"] == derive_seed(7, 0)
+    assert request["speaker_embedding"] is not None
+    assert "deadline_ms" not in request
+    assert np.array_equal(request["audio_prompt_codes"], codes)
+
+
+def test_a_refined_text_that_keeps_the_words_is_spoken() -> None:
+    scripts = {"[Sbreak]": [chunk(ids=[1]), chunk(ids=[2], reason="eos")], "w1 w2": script(0)}
+    stage = Stage(scripts)
+    caller = stage.speak("W1w2", refine=True, style="[speed_1][oral_3]")
+    refine, code = stage.tokens.requests
+    assert refine["prompt"] == b"[Sbreak]W1w2[Pbreak][oral_3]"
+    assert refine["seed"] == derive_seed(7, 1)
+    assert code["prompt"] == b"[Stts][empty_spk][speed_1]w1 w2[Ptts]"
+    assert caller.metadata[-1]["text_segments"] == ["w1 w2"]
+    assert caller.metadata[-1]["warnings"] == []
+
+
+def test_a_refined_text_that_changes_the_words_is_discarded_with_a_warning() -> None:
+    stage = Stage({"[Sbreak]": [chunk(ids=[1, 3], reason="eos")], "w1w2": script(0)})
+    caller = stage.speak("w1w2", refine=True)
+    assert caller.metadata[-1]["text_segments"] == ["w1w2"]
+    assert [entry["code"] for entry in caller.metadata[-1]["warnings"]] == ["refine_discarded"]
+
+
+def test_seeds_of_segments_differ_and_depend_on_nothing_else() -> None:
+    assert derive_seed(0, 0) == 0xE220A8397B1DCDAF  # first output of SplitMix64 with state 0
+    derived = {derive_seed(seed, index) for seed in (0, 7, 2**64 - 1) for index in range(100)}
+    assert len(derived) == 300
+    assert all(0 <= seed < 2**64 for seed in derived)
