@@ -112,6 +112,19 @@ def test_many_threads_and_tasks_share_one_connection(
         assert_same_speech(audio, expected)
 
 
+def test_hundreds_of_concurrent_requests_leave_the_server_standing(
+    tiny_server: EmbeddedServer,
+) -> None:
+    # Server 2.51 frees finished BLS calls without the interpreter's lock: unless chattts keeps them
+    # a little longer, its process crashes within a few hundred requests, and all calls hang.
+    async def ask_many() -> list[Audio]:
+        async with AsyncChatTTSClient(tiny_server.grpc_url, timeout_s=WAIT_S) as client:
+            return await asyncio.gather(*(client.synthesize(TEXT, **SHORT) for _ in range(12)))
+
+    for _ in range(30):
+        assert len({len(audio.samples) for audio in asyncio.run(ask_many())}) == 1
+
+
 BAD_OPTIONS: list[tuple[str, SpeechOptions]] = [
     ("voice", {"voice": "nobody"}),
     ("temperature", {"temperature": 3.0}),
