@@ -98,6 +98,16 @@ _CODES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
+_TRITON_CODES = {
+    "INVALID_ARG": "INVALID_ARGUMENT",
+    "UNSUPPORTED": "UNIMPLEMENTED",
+    "NOT_FOUND": "NOT_FOUND",
+    "ALREADY_EXISTS": "ALREADY_EXISTS",
+    "UNAVAILABLE": "UNAVAILABLE",
+    "CANCELLED": "CANCELLED",
+    "INTERNAL": "INTERNAL",
+    "UNKNOWN": "UNKNOWN",
+}
 # The server's messages about an argument start with its name and a colon.
 _FIELD = re.compile(r"([a-z][a-z0-9_]*): ")
 _CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
@@ -111,6 +121,17 @@ def error_from_status(code: str, message: str, request_id: str) -> ChatTTSError:
         field = match.group(1) if match else None
         return InvalidRequestError(message, field=field, code=code, request_id=request_id)
     return kind(message, code=code, request_id=request_id)
+
+
+def error_in_stream(message: str, request_id: str) -> ChatTTSError:
+    """The error for a message that begins with Triton's name of the status, as CODE: text.
+
+    Triton's own messages have no such beginning; their status is unknown.
+    """
+    name, separator, text = message.partition(": ")
+    if separator and name in _TRITON_CODES:
+        return error_from_status(_TRITON_CODES[name], text, request_id)
+    return error_from_status("UNKNOWN", message, request_id)
 
 
 def code_from_http(status: int, message: str) -> str:

@@ -1,7 +1,9 @@
 """The gRPC transport: one bidirectional stream per request, many requests per connection.
 
-It uses tritonclient's generated stubs directly: its client classes allow one stream per client at a
-time and turn errors inside a stream into text without a status.
+It uses tritonclient's generated stubs directly, because its client classes allow one stream per
+client at a time. Errors arrive inside the stream, as text that begins with their status. Triton can
+end the stream with a real status instead (header `triton_grpc_error`), but server 2.51 then crashes
+when errors meet other streams.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from tritonclient.grpc import InferResult, service_pb2
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 from tritonclient.utils import serialize_byte_tensor
 
-from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError, error_from_status
-from ._protocol import STREAMING_MODEL, InputTensor, Reader, SpeechRequest
+from ._exceptions import (
+    ChatTTSError,
+    ProtocolError,
+    RequestCancelledError,
+    error_from_status,
+    error_in_stream,
+)
+from ._protocol import CODE_IN_ERRORS, STREAMING_MODEL, InputTensor, Reader, SpeechRequest
 
-# Without this header Triton reports errors inside the stream, as text without a status.
-_METADATA = (("triton_grpc_error", "true"),)
 # A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB.
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
@@ -37,7 +43,7 @@ class GrpcTransport:
     def start(self, request: SpeechRequest, timeout_s: float | None) -> GrpcCall:
         """Send a request; errors show when the answer is received."""
         messages = iter((_message(request),))
-        call = self._stub.ModelStreamInfer(messages, timeout=timeout_s, metadata=_METADATA)
+        call = self._stub.ModelStreamInfer(messages, timeout=timeout_s)
         return GrpcCall(call, request.request_id)
 
     def is_ready(self, timeout_s: float | None) -> bool:
@@ -63,9 +69,16 @@ class GrpcCall:
         """Wait for the next response; None after the last."""
         try:
             response = next(self._call, None)
+            if response is not None and response.error_message:
+                self._read_to_the_end()
+                raise error_in_stream(response.error_message, self._request_id)
         except grpc.RpcError as error:
             raise _error(error, self._request_id) from error
         return None if response is None else _reader(response)
+
+    def _read_to_the_end(self) -> None:
+        for _ in self._call:
+            pass
 
     def cancel(self) -> None:
         """Stop the request; does nothing once it has ended."""
@@ -82,9 +95,7 @@ class AsyncGrpcTransport:
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncGrpcCall:
         """Send a request; errors show when the answer is received."""
-        call = self._connect().ModelStreamInfer(
-            _once(_message(request)), timeout=timeout_s, metadata=_METADATA
-        )
+        call = self._connect().ModelStreamInfer(_once(_message(request)), timeout=timeout_s)
         return AsyncGrpcCall(call, request.request_id)
 
     async def is_ready(self, timeout_s: float | None) -> bool:
@@ -120,6 +131,9 @@ class AsyncGrpcCall:
         """Wait for the next response; None after the last."""
         try:
             response = await self._call.read()
+            if response is not grpc.aio.EOF and response.error_message:
+                await self._read_to_the_end()
+                raise error_in_stream(response.error_message, self._request_id)
         except grpc.RpcError as error:
             raise _error(error, self._request_id) from error
         except asyncio.CancelledError:
@@ -128,6 +142,10 @@ class AsyncGrpcCall:
             message = "the stream was closed while it was being read"
             raise RequestCancelledError(message, request_id=self._request_id) from None
         return None if response is grpc.aio.EOF else _reader(response)
+
+    async def _read_to_the_end(self) -> None:
+        while await self._call.read() is not grpc.aio.EOF:
+            pass
 
     def cancel(self) -> None:
         """Stop the request; does nothing once it has ended."""
@@ -145,6 +163,7 @@ def _ready_message() -> Any:
 
 def _message(request: SpeechRequest) -> Any:
     message = service_pb2.ModelInferRequest(model_name=STREAMING_MODEL, id=request.request_id)
+    message.parameters[CODE_IN_ERRORS].bool_param = True
     for tensor in request.tensors:
         message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.data.shape)
         message.raw_input_contents.append(_raw(tensor))
@@ -158,8 +177,6 @@ def _raw(tensor: InputTensor) -> bytes:
 
 
 def _reader(response: Any) -> Reader:
-    if response.error_message:  # a server older than 24.08 ignores the header
-        raise error_from_status("UNKNOWN", response.error_message, response.infer_response.id)
     reader: Reader = InferResult(response.infer_response).as_numpy
     return reader
 

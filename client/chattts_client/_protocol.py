@@ -57,6 +57,9 @@ OUTPUTS: Final[Mapping[str, str]] = {
 OWN_INPUTS: Final = frozenset({"text", "stream", "encoding"})
 """Inputs that the client sets itself: they are not options. Samples travel as float32."""
 
+CODE_IN_ERRORS: Final = "code_in_errors"
+"""Request parameter: begin error messages with the status, which a stream does not carry."""
+
 DEADLINE_MARGIN_S: Final = 1.0
 """How long the server works on after the caller's time limit, so that the limit is what is seen."""
 

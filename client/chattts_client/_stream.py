@@ -36,7 +36,7 @@ class Receiver:
         Raises:
             ProtocolError: it is malformed, or comes after the final one.
         """
-        if self._is_complete:
+        if self.is_complete:
             raise ProtocolError("a response came after the final one")
         chunk = read_chunk(reader, len(self._chunks))
         self._elapsed_s = time.perf_counter() - self._start_s
@@ -51,7 +51,7 @@ class Receiver:
         Raises:
             ProtocolError: the final response never came.
         """
-        if not self._is_complete:
+        if not self.is_complete:
             raise ProtocolError(f"the stream ended without a final response, {self._progress}")
 
     def complete(self, error: ChatTTSError) -> None:
@@ -85,7 +85,8 @@ class Receiver:
         return any(len(chunk.samples) for chunk in self._chunks)
 
     @property
-    def _is_complete(self) -> bool:
+    def is_complete(self) -> bool:
+        """True once the final response has arrived."""
         return bool(self._chunks) and self._chunks[-1].is_final
 
     @property
@@ -136,9 +137,10 @@ class SpeechStream(Iterator[AudioChunk]):
         return self._receiver.audio()
 
     def close(self) -> None:
-        """Stop: the server gives up the request. Does nothing after the end."""
+        """Stop: the server gives up the request. Does nothing after the final chunk."""
         self._is_open = False
-        self._call.cancel()
+        if not self._receiver.is_complete:
+            self._call.cancel()
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -191,13 +193,14 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         return self._receiver.audio()
 
     async def close(self) -> None:
-        """Stop: the server gives up the request. Does nothing after the end."""
+        """Stop: the server gives up the request. Does nothing after the final chunk."""
         self._is_open = False
-        self._call.cancel()
+        if not self._receiver.is_complete:
+            self._call.cancel()
 
     def __del__(self) -> None:
         # A stream that is dropped half-read: gRPC's asyncio calls do not end by themselves then.
-        if self._is_open:
+        if self._is_open and not self._receiver.is_complete:
             with contextlib.suppress(RuntimeError):  # the loop may be closed
                 self._call.cancel()
 

@@ -59,11 +59,15 @@ def voices_answer() -> Outputs:
 
 
 class Failure(Exception):
-    """What a script raises to end a request with a status."""
+    """What a script raises to answer with an error: a Triton code (gRPC) or a status (HTTP)."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class BrokenCall(Failure):
+    """What a script raises to end the gRPC call itself with a status."""
 
 
 Script = Callable[[Inputs, "Request"], Iterator[Outputs]]
@@ -82,12 +86,12 @@ class Request:
         """Set once the caller has left."""
 
 
-def fail(code: str, message: str, after: int = 0) -> Script:
-    """A script that sends `after` chunks and then ends with a status."""
+def fail(failure: Failure, after: int = 0) -> Script:
+    """A script that sends `after` chunks and then fails."""
 
     def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
         yield from utterance(after + 1)[:after]
-        raise Failure(code, message)
+        raise failure
 
     return script
 
@@ -129,9 +133,13 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
             context.add_callback(request.cancelled.set)
             try:
                 for response in self.answer(_grpc_inputs(message), request):
-                    yield _stream_response(response)
-            except Failure as failure:
+                    yield service_pb2.ModelStreamInferResponse(infer_response=_encode(response))
+            except BrokenCall as failure:
                 context.abort(grpc.StatusCode[failure.code], str(failure))
+            except Failure as failure:
+                has_code = message.parameters["code_in_errors"].bool_param and failure.code
+                text = f"{failure.code}: {failure}" if has_code else str(failure)
+                yield service_pb2.ModelStreamInferResponse(error_message=text)
 
 
 def serve_grpc(fake: FakeTriton) -> tuple[grpc.Server, str]:
@@ -196,13 +204,6 @@ class _HttpHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the test output quiet."""
-
-
-def _stream_response(response: Outputs) -> Any:
-    if "error_message" in response:  # how servers before 24.08 report an error
-        message = response["error_message"].item()
-        return service_pb2.ModelStreamInferResponse(error_message=message)
-    return service_pb2.ModelStreamInferResponse(infer_response=_encode(response))
 
 
 def _encode(response: Outputs) -> Any:

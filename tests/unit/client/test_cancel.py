@@ -87,3 +87,11 @@ def test_a_closed_stream_has_no_more_chunks_and_no_result(grpc_url: str, fake: F
         assert list(stream) == []
         with pytest.raises(RequestCancelledError, match="closed before its end, after 0.01 s"):
             stream.result()
+
+
+def test_leaving_after_the_final_chunk_keeps_the_result(grpc_url: str, fake: FakeTriton) -> None:
+    with ChatTTSClient(grpc_url) as client:
+        with client.stream("hello") as stream:
+            while not next(stream).is_final:
+                pass
+        assert stream.result().seed == 7

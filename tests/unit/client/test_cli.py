@@ -23,6 +23,7 @@ from unit.client.fake_triton import (
     Inputs,
     Outputs,
     Request,
+    fail,
     outputs,
     utterance,
     voices_answer,
@@ -162,10 +163,7 @@ def test_every_error_has_a_status_of_its_own() -> None:
 def test_an_error_is_one_line_with_code_and_request(
     grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
-        raise Failure("INVALID_ARGUMENT", "voice: 'bob' is unknown")
-
-    fake.script = script
+    fake.script = fail(Failure("INVALID_ARG", "voice: 'bob' is unknown"))
     path = tmp_path / "out.wav"
     assert main(["say", "hello", "-o", str(path), "--url", grpc_url, "--voice", "bob"]) == 2
     request_id = fake.requests[0].request_id

@@ -16,7 +16,7 @@ from chattts_client import (
     ServerUnavailableError,
     _exceptions,
 )
-from chattts_client._exceptions import code_from_http, error_from_status
+from chattts_client._exceptions import code_from_http, error_from_status, error_in_stream
 
 STATUSES: list[tuple[str, type[ChatTTSError]]] = [
     ("INVALID_ARGUMENT", InvalidRequestError),
@@ -45,6 +45,21 @@ def test_only_an_unavailable_server_is_worth_another_try(
 ) -> None:
     error = error_from_status(code, "", "")
     assert error.retryable == (kind is ServerUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "text"),
+    [
+        ("INVALID_ARG: top_k: 0 is outside", "INVALID_ARGUMENT", "top_k: 0 is outside"),
+        ("UNAVAILABLE: 64 requests are running", "UNAVAILABLE", "64 requests are running"),
+        ("INTERNAL: ", "INTERNAL", ""),
+        ("Request for unknown model: 'chattts'", "UNKNOWN", "Request for unknown model: 'chattts'"),
+        ("UNAVAILABLE", "UNKNOWN", "UNAVAILABLE"),
+    ],
+)
+def test_an_error_in_a_stream_begins_with_its_status(message: str, code: str, text: str) -> None:
+    error = error_in_stream(message, "r1")
+    assert (error.code, str(error), error.request_id) == (code, text, "r1")
 
 
 @pytest.mark.parametrize(

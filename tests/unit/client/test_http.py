@@ -26,6 +26,7 @@ from unit.client.fake_triton import (
     Inputs,
     Outputs,
     Request,
+    fail,
     utterance,
     voices_answer,
 )
@@ -87,10 +88,7 @@ def test_a_status_becomes_its_error(
     kind: type[ChatTTSError],
     code: str,
 ) -> None:
-    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
-        raise Failure(status, message)
-
-    fake.script = script
+    fake.script = fail(Failure(status, message))
     with pytest.raises(kind, match=message) as caught:
         http_twin.synthesize("hello")
     assert caught.value.code == code
