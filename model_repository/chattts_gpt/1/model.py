@@ -1,8 +1,8 @@
 """chattts_gpt: adapter between Triton requests and the EngineWorker.
 
-Two threads besides Triton's: the engine's, and the sender's, which alone touches response senders
-(so that polling for cancellation and the final flag can never overlap: polling after the final flag
-would crash the server).
+Two threads besides Triton's: the engine's, and the sender's, which alone touches the response
+senders of accepted requests (so that polling for cancellation and the final flag can never overlap:
+polling after the final flag would crash the server).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from chattts_engine import (
     Chunk,
+    Deliveries,
     EngineConfig,
     EngineWorker,
+    Pull,
+    Push,
     QueueFullError,
     RequestParser,
     load_engine,
@@ -29,13 +33,15 @@ from chattts_engine import (
 
 CANCEL_POLL_S = 0.02
 """Pause between two looks at which callers have gone."""
+NUM_CODEBOOKS = 4
+"""Second dimension of the output `codes` in config.pbtxt."""
 
 
 class TritonPythonModel:
     """One engine per instance."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the weights, run one short request, start the threads."""
+        """Load the weights and start the threads."""
         config = json.loads(args["model_config"])
         parameters = {
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
@@ -44,18 +50,16 @@ class TritonPythonModel:
         loaded = load_engine(version_dir / "weights", EngineConfig.from_parameters(parameters))
         gpt = loaded.engine.gpt
         self._input_names = [entry["name"] for entry in config["input"]]
-        self._num_codebooks = gpt.num_codebooks
         self._parser = RequestParser(
             loaded.tokenizer,
             gpt,
             draw_seed=lambda: secrets.randbits(64),
             draw_id=lambda: uuid.uuid4().hex,
         )
-        self._chunks: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
-        self._senders: dict[str, Any] = {}
-        self._senders_lock = threading.Lock()
+        self._deliveries = Deliveries()
+        self._events: queue.SimpleQueue[Chunk | NextCall | None] = queue.SimpleQueue()
         self._worker = EngineWorker(
-            loaded.engine, time.monotonic, self._chunks.put, pb_utils.Logger.log_error
+            loaded.engine, time.monotonic, self._events.put, pb_utils.Logger.log_error
         )
         self._sender_thread = threading.Thread(target=self._send_loop, name="sender", daemon=True)
         self._sender_thread.start()
@@ -67,36 +71,35 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> None:
         """Hand each request to the engine and return; the sender thread answers."""
         for request in requests:
-            sender = request.get_response_sender()
+            reply = TritonReply(request.get_response_sender())
             try:
-                self._accept(request, sender)
+                self._accept(self._read_inputs(request), reply)
             except ValueError as error:
-                _send_error(sender, "INVALID_ARG", str(error))
+                reply.fail("INVALID_ARG", str(error))
             except QueueFullError as error:
-                _send_error(sender, "UNAVAILABLE", str(error))
+                reply.fail("UNAVAILABLE", str(error))
             except Exception as error:
                 pb_utils.Logger.log_error(f"chattts_gpt: {error!r}")
-                _send_error(sender, "INTERNAL", str(error))
+                reply.fail("INTERNAL", str(error))
 
     def finalize(self) -> None:
         """Cancel what is left, send the last responses, end the threads."""
         self._worker.stop()
-        self._chunks.put(None)
+        self._events.put(None)
         self._sender_thread.join()
 
-    def _accept(self, request: Any, sender: Any) -> None:
-        inputs = self._read_inputs(request)
-        if "cancel" in inputs:
-            self._worker.abort(self._parser.cancelled_id(inputs))
-            response = pb_utils.InferenceResponse(self._tensors(None))
-            sender.send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+    def _accept(self, inputs: dict[str, np.ndarray[Any, Any]], reply: TritonReply) -> None:
+        if "next" in inputs:
+            self._events.put(NextCall(self._parser.named_id(inputs, "next"), reply))
             return
-        generation = self._parser.parse(inputs, time.monotonic())
-        # Under the lock, so that no chunk can arrive before its sender is known; and a refused
-        # request's sender is never polled, since the caller of this method ends it.
-        with self._senders_lock:
-            self._worker.submit(generation)
-            self._senders[generation.id] = sender
+        if "cancel" in inputs:
+            self._worker.abort(self._parser.named_id(inputs, "cancel"))
+            reply.send_nothing()
+            return
+        now_s = time.monotonic()
+        generation = self._parser.parse(inputs, now_s)
+        delivery = Pull(reply, now_s) if self._parser.is_pulled(inputs) else Push(reply)
+        self._deliveries.add(generation.id, delivery, lambda: self._worker.submit(generation))
 
     def _read_inputs(self, request: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Copy the tensors that were given: Triton recycles their memory after execute."""
@@ -108,65 +111,101 @@ class TritonPythonModel:
         return inputs
 
     def _send_loop(self) -> None:
-        """Send chunks as they come; between them, look for callers that have gone."""
+        """Deliver chunks as they come; between them, look for callers that have gone."""
         next_poll_s = 0.0
         while True:
             try:
-                chunk = self._chunks.get(timeout=CANCEL_POLL_S)
+                event = self._events.get(timeout=CANCEL_POLL_S)
             except queue.Empty:
                 pass
             else:
-                if chunk is None:
+                if event is None:
                     return
-                self._send(chunk)
-            if time.monotonic() >= next_poll_s:
-                self._abort_cancelled()
-                next_poll_s = time.monotonic() + CANCEL_POLL_S
+                self._handle(event)
+            now_s = time.monotonic()
+            if now_s >= next_poll_s:
+                for request_id in self._deliveries.give_up(now_s):
+                    self._worker.abort(request_id)
+                next_poll_s = now_s + CANCEL_POLL_S
 
-    def _send(self, chunk: Chunk) -> None:
-        is_last = chunk.finish_reason is not None
-        with self._senders_lock:
-            sender = self._senders[chunk.request_id]
-            if is_last:
-                del self._senders[chunk.request_id]
-        if chunk.finish_reason == "error":
-            _send_error(sender, "INTERNAL", chunk.error)
+    def _handle(self, event: Chunk | NextCall) -> None:
+        if isinstance(event, Chunk):
+            self._deliveries.put(event)
             return
-        response = pb_utils.InferenceResponse(self._tensors(chunk))
-        sender.send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if is_last else 0)
+        try:
+            self._deliveries.ask(event.request_id, event.reply, time.monotonic())
+        except ValueError as error:
+            event.reply.fail("INVALID_ARG", str(error))
 
-    def _abort_cancelled(self) -> None:
-        with self._senders_lock:
-            senders = list(self._senders.items())
-        for request_id, sender in senders:
-            if sender.is_cancelled():
-                self._worker.abort(request_id)
 
-    def _tensors(self, chunk: Chunk | None) -> list[Any]:
-        """Return the output tensors of a chunk, or of an answer that carries nothing."""
-        codes = np.zeros((0, self._num_codebooks), dtype=np.int32)
-        token_ids = np.zeros(0, dtype=np.int32)
-        hidden = np.zeros((0, 0), dtype=np.float32)
-        finish_reason, usage = "", [0, 0, 0]
-        if chunk is not None:
-            if chunk.tokens.shape[1] == self._num_codebooks:
-                codes = chunk.tokens
-            else:
-                token_ids = chunk.tokens[:, 0]
-            hidden = chunk.hidden
-            finish_reason = chunk.finish_reason or ""
-            usage = [chunk.num_prompt_tokens, chunk.num_generated, round(chunk.queue_s * 1000)]
-        return [
-            pb_utils.Tensor("codes", codes),
-            pb_utils.Tensor("token_ids", np.ascontiguousarray(token_ids)),
-            pb_utils.Tensor("hidden", hidden),
+class TritonReply:
+    """Answers one Triton request, with chunks or with one error."""
+
+    def __init__(self, sender: Any) -> None:
+        self._sender = sender
+
+    def is_cancelled(self) -> bool:
+        """Whether the caller has gone; must not be asked after the final answer."""
+        return bool(self._sender.is_cancelled())
+
+    def send(self, chunk: Chunk, is_final: bool) -> None:
+        """Send a chunk's tensors; a failed request's chunk becomes the error."""
+        if chunk.finish_reason == "error":
+            self.fail("INTERNAL", chunk.error)
+            return
+        is_code = chunk.mode == "code"
+        self._send(
+            codes=chunk.tokens if is_code else None,
+            token_ids=None if is_code else chunk.tokens[:, 0],
+            hidden=chunk.hidden,
+            finish_reason=chunk.finish_reason or "",
+            usage=(chunk.num_prompt_tokens, chunk.num_generated, round(chunk.queue_s * 1000)),
+            is_final=is_final,
+        )
+
+    def send_nothing(self) -> None:
+        """Answer a call that generates nothing."""
+        self._send(
+            codes=None, token_ids=None, hidden=None, finish_reason="", usage=(0,) * 3, is_final=True
+        )
+
+    def fail(self, code: str, message: str) -> None:
+        """Answer with an error; the code leads the message, since BLS callers lose it in 2.51."""
+        error = pb_utils.TritonError(f"{code}: {message}", getattr(pb_utils.TritonError, code))
+        self._sender.send(
+            pb_utils.InferenceResponse(error=error),
+            flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL,
+        )
+
+    def _send(
+        self,
+        codes: np.ndarray[Any, Any] | None,
+        token_ids: np.ndarray[Any, Any] | None,
+        hidden: np.ndarray[Any, Any] | None,
+        finish_reason: str,
+        usage: tuple[int, ...],
+        is_final: bool,
+    ) -> None:
+        tensors = [
+            pb_utils.Tensor("codes", _array(codes, (0, NUM_CODEBOOKS), np.int32)),
+            pb_utils.Tensor("token_ids", _array(token_ids, (0,), np.int32)),
+            pb_utils.Tensor("hidden", _array(hidden, (0, 0), np.float32)),
             pb_utils.Tensor("finish_reason", np.array([finish_reason], dtype=np.object_)),
             pb_utils.Tensor("usage", np.array(usage, dtype=np.int32)),
         ]
+        flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if is_final else 0
+        self._sender.send(pb_utils.InferenceResponse(tensors), flags=flags)
 
 
-def _send_error(sender: Any, code: str, message: str) -> None:
-    """Answer with one error; the code leads the message, since BLS callers lose it in 2.51."""
-    error = pb_utils.TritonError(f"{code}: {message}", getattr(pb_utils.TritonError, code))
-    response = pb_utils.InferenceResponse(error=error)
-    sender.send(response, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+@dataclass(frozen=True)
+class NextCall:
+    """A `next` call on its way to the sender thread."""
+
+    request_id: str
+    reply: TritonReply
+
+
+def _array(
+    given: np.ndarray[Any, Any] | None, empty_shape: tuple[int, ...], dtype: Any
+) -> np.ndarray[Any, Any]:
+    return np.zeros(empty_shape, dtype) if given is None else np.ascontiguousarray(given, dtype)

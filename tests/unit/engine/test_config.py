@@ -35,7 +35,7 @@ def test_wrong_parameters_are_refused(key: str, value: str, reason: str) -> None
 
 
 def _raw_gpt_config() -> dict[str, object]:
-    names = [name for name in GPTConfig.__dataclass_fields__]
+    names = list(GPTConfig.__dataclass_fields__)
     return {"format": 1, **{name: getattr(FAKE_GPT, name) for name in names}}
 
 

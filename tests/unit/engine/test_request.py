@@ -119,10 +119,18 @@ def test_a_speaker_without_its_slot_is_refused(parser: RequestParser) -> None:
         parser.parse(inputs, now_s=0.0)
 
 
-def test_cancel_stands_alone(parser: RequestParser) -> None:
-    cancel = np.array([b"mine"], dtype=np.object_)
-    assert parser.cancelled_id({"cancel": cancel}) == "mine"
-    with pytest.raises(ValueError, match=r"^cancel: stands alone, but prompt"):
-        parser.cancelled_id({**tensors(), "cancel": cancel})
-    with pytest.raises(ValueError, match=r"^cancel: is empty"):
-        parser.cancelled_id({"cancel": np.array([b""], dtype=np.object_)})
+@pytest.mark.parametrize("name", ["cancel", "next"])
+def test_a_call_that_names_a_request_stands_alone(parser: RequestParser, name: str) -> None:
+    named = np.array([b"mine"], dtype=np.object_)
+    assert parser.named_id({name: named}, name) == "mine"
+    with pytest.raises(ValueError, match=f"^{name}: stands alone, but prompt"):
+        parser.named_id({**tensors(), name: named}, name)
+    with pytest.raises(ValueError, match=f"^{name}: is empty"):
+        parser.named_id({name: np.array([b""], dtype=np.object_)}, name)
+
+
+def test_a_pulled_request_needs_an_id(parser: RequestParser) -> None:
+    assert not parser.is_pulled(tensors())
+    assert parser.is_pulled(tensors(pull=True, id=b"mine"))
+    with pytest.raises(ValueError, match="^pull: needs an id"):
+        parser.is_pulled(tensors(pull=True))

@@ -5,6 +5,7 @@ Knows nothing of Triton: model.py beside this package adapts it.
 
 from .chunk import Chunk
 from .config import EngineConfig, GPTConfig
+from .delivery import Deliveries, Pull, Push
 from .engine import Engine, StepOutput
 from .loading import LoadedEngine, load_engine
 from .request import RequestParser
@@ -14,12 +15,15 @@ from .worker import EngineWorker, QueueFullError
 
 __all__ = [
     "Chunk",
+    "Deliveries",
     "Engine",
     "EngineConfig",
     "EngineWorker",
     "GPTConfig",
     "GenerationRequest",
     "LoadedEngine",
+    "Pull",
+    "Push",
     "QueueFullError",
     "RequestParser",
     "SamplingParams",

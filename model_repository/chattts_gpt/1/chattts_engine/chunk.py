@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .engine import StepOutput
-from .sequence import FinishReason, GenerationRequest
+from .sequence import FinishReason, GenerationRequest, Mode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,6 +17,7 @@ class Chunk:
     """New tokens of one request since its last chunk."""
 
     request_id: str
+    mode: Mode
     tokens: NDArray[np.int32]
     """(T, C) codes of mode code, (T, 1) token ids of mode text; T may be 0 in the last chunk."""
     hidden: NDArray[np.float32]
@@ -29,6 +31,15 @@ class Chunk:
     """Tokens generated so far."""
     queue_s: float
     """Seconds spent waiting for a slot."""
+
+
+def join_chunks(chunks: SequenceOf[Chunk]) -> Chunk:
+    """Return one chunk that holds all tokens of several, in order, and is as final as the last."""
+    return replace(
+        chunks[-1],
+        tokens=np.concatenate([chunk.tokens for chunk in chunks]),
+        hidden=np.concatenate([chunk.hidden for chunk in chunks]),
+    )
 
 
 class ChunkBuilder:
@@ -57,6 +68,7 @@ class ChunkBuilder:
         scheduled_s = now_s if sequence.first_scheduled_s is None else sequence.first_scheduled_s
         chunk = Chunk(
             request_id=sequence.id,
+            mode=self._request.mode,
             tokens=np.array(self._tokens, dtype=np.int32).reshape(-1, self._width),
             hidden=np.array(self._hidden, dtype=np.float32).reshape(-1, self._hidden_size),
             finish_reason=sequence.finish_reason,

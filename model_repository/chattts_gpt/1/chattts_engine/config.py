@@ -42,13 +42,13 @@ class EngineConfig:
     block_size: int = 16
     """Tokens per KV block: 16, 32 or 64."""
     num_kv_blocks: int = 0
-    """Blocks in the pool; 0 stands for 1024 tokens per sequence, but one of max_model_len at least."""
+    """Blocks in the pool; 0 = 1024 tokens per sequence, but one of max_model_len at least."""
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
     max_num_batched_tokens: int = 512
     """Prompt tokens prefilled per step, except that one prompt always may run."""
     num_threads: int = 0
-    """Threads of the CPU runner; 0 lets onnxruntime take one per physical core."""
+    """Threads of the CPU runner; 0 lets the runner's library choose."""
 
     def __post_init__(self) -> None:
         for key, (low, high) in _RANGES.items():

@@ -73,19 +73,30 @@ class RequestParser:
             return_hidden=bool(_scalar(inputs, "return_hidden", mode == "code")),
         )
 
-    def cancelled_id(self, inputs: Inputs) -> str:
-        """Return the id that a `cancel` call names.
+    def named_id(self, inputs: Inputs, name: str) -> str:
+        """Return the id that a `cancel` or `next` call names.
 
         Raises:
             ValueError: it is empty, or other inputs came with it.
         """
-        others = [name for name in inputs if name != "cancel"]
+        others = [other for other in inputs if other != name]
         if others:
-            raise ValueError(f"cancel: stands alone, but {', '.join(others)} came with it")
-        request_id = _text(inputs, "cancel", "", MAX_ID_BYTES)
+            raise ValueError(f"{name}: stands alone, but {', '.join(others)} came with it")
+        request_id = _text(inputs, name, "", MAX_ID_BYTES)
         if not request_id:
-            raise ValueError(f"cancel: is empty; allowed: an id of 1 ... {MAX_ID_BYTES} bytes")
+            raise ValueError(f"{name}: is empty; allowed: an id of 1 ... {MAX_ID_BYTES} bytes")
         return request_id
+
+    def is_pulled(self, inputs: Inputs) -> bool:
+        """Whether a request's chunks are fetched by `next` calls.
+
+        Raises:
+            ValueError: it is, but has no id to fetch them by.
+        """
+        is_pulled = bool(_scalar(inputs, "pull", False))
+        if is_pulled and "id" not in inputs:
+            raise ValueError("pull: needs an id")
+        return is_pulled
 
     def _token_ids(self, inputs: Inputs) -> NDArray[np.int64]:
         prompt = _text(inputs, "prompt", "", MAX_PROMPT_BYTES)
