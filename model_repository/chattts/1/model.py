@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ from chattts_pipeline import (
     outside_vocabulary_warning,
     spoken_segments,
 )
+
+Answer = TypeVar("Answer")
 
 # A drawn seed survives JSON readers that hold numbers as float64.
 DRAWN_SEED_BITS = 53
@@ -194,7 +196,7 @@ class Responses:
             pb_utils.Tensor("audio_bytes", np.array([audio_bytes], np.object_)),
             pb_utils.Tensor("sample_rate", np.array([self._sample_rate], np.int32)),
             pb_utils.Tensor("is_final", np.array([is_final], np.bool_)),
-            pb_utils.Tensor("metadata", _json_bytes(metadata)),
+            pb_utils.Tensor("metadata", _text(json.dumps(metadata, ensure_ascii=False))),
         ]
         self._send(pb_utils.InferenceResponse(tensors), is_final)
 
@@ -214,7 +216,11 @@ class Responses:
 
 
 class TokenModel:
-    """chattts_gpt through decoupled BLS."""
+    """chattts_gpt through BLS: each chunk is a call of its own with one response.
+
+    Reading several responses of one call is not safe in server 2.51: a thread that waits for the
+    second takes two locks in the other order than the thread that makes the next call.
+    """
 
     NAME = "chattts_gpt"
     OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
@@ -223,27 +229,25 @@ class TokenModel:
         self._finished_calls = finished_calls
 
     def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
-        for response in self._call(inputs):
-            hidden, token_ids, reason, usage = (_output(response, name) for name in self.OUTPUTS)
-            yield TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
+        chunk = self._call({**inputs, "pull": np.array([True])})
+        while not chunk.finish_reason:
+            yield chunk
+            chunk = self._call({"next": inputs["id"]})
+        yield chunk
 
     def cancel(self, request_id: str) -> None:
-        for _ in self._call({"cancel": _text(request_id)}):
-            pass
+        self._call({"cancel": _text(request_id)})
 
-    def _call(self, inputs: Tensors) -> Iterator[pb_utils.InferenceResponse]:
+    def _call(self, inputs: Tensors) -> TokenChunk:
         request = _bls_request(self.NAME, inputs, self.OUTPUTS)
+        call = _exec(self.NAME, lambda: request.exec(decoupled=True))
         try:
-            call = request.exec(decoupled=True)
-        except pb_utils.TritonModelException as error:
-            raise child_error(self.NAME, str(error)) from error
-        try:
-            for response in call:
-                _raise_error(self.NAME, response)
-                if response.output_tensors():
-                    yield response
+            (response,) = call
         finally:
             self._finished_calls.add(call)
+        _raise_error(self.NAME, response)
+        hidden, token_ids, reason, usage = (_output(response, name) for name in self.OUTPUTS)
+        return TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
 
 
 class Vocoder:
@@ -253,13 +257,17 @@ class Vocoder:
 
     def decode(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         request = _bls_request(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
-        try:
-            response = request.exec()
-        except pb_utils.TritonModelException as error:
-            raise child_error(self.NAME, str(error)) from error
+        response = _exec(self.NAME, request.exec)
         _raise_error(self.NAME, response)
         audio: npt.NDArray[np.float32] = _output(response, "audio")[0]
         return audio
+
+
+def _exec(model: str, call: Callable[[], Answer]) -> Answer:
+    try:
+        return call()
+    except pb_utils.TritonModelException as error:
+        raise child_error(model, str(error)) from error
 
 
 def _bls_request(model: str, inputs: Tensors, outputs: Sequence[str]) -> pb_utils.InferenceRequest:
@@ -287,7 +295,3 @@ def _output(response: pb_utils.InferenceResponse, name: str) -> npt.NDArray[Any]
 
 def _text(text: str) -> npt.NDArray[np.object_]:
     return np.array([text.encode()], np.object_)
-
-
-def _json_bytes(value: Mapping[str, Any]) -> npt.NDArray[np.object_]:
-    return _text(json.dumps(value, ensure_ascii=False))
