@@ -141,10 +141,11 @@ class Transcript:
     def add(self, outputs: list[StepOutput]) -> None:
         for output in outputs:
             tokens = self.tokens.setdefault(output.sequence.id, [])
+            assert output.sequence.id not in self.reasons, "an output after the last one"
             if output.token is not None:
                 tokens.append(tuple(int(code) for code in output.token))
-            if output.sequence.finish_reason is not None:
-                self.reasons[output.sequence.id] = output.sequence.finish_reason
+            if output.finish_reason is not None:
+                self.reasons[output.sequence.id] = output.finish_reason
 
 
 def run_all(engine: Engine, requests: list[GenerationRequest]) -> Transcript:

@@ -82,6 +82,18 @@ def test_chunks_have_the_asked_sizes_and_hold_every_token(start: Start, mailbox:
     assert sum(len(chunk.hidden) for chunk in chunks) == 23
 
 
+@pytest.mark.parametrize("num_tokens", [1, 2, 3])
+def test_the_shortest_requests_end_in_order(
+    start: Start, mailbox: Mailbox, num_tokens: int
+) -> None:
+    """A newcomer is prefilled and decoded in one step, so it may end with its second token."""
+    start().submit(make_request("a", max_new_tokens=num_tokens, first_chunk_tokens=1))
+    chunks = mailbox.wait_for("a")
+    assert sum(len(chunk.tokens) for chunk in chunks) == num_tokens
+    assert [chunk.finish_reason for chunk in chunks][-1] == "length"
+    assert chunks[-1].num_generated == num_tokens
+
+
 def test_hidden_states_are_left_out_when_not_asked_for(start: Start, mailbox: Mailbox) -> None:
     start().submit(make_request("a", return_hidden=False))
     assert all(chunk.hidden.shape == (0, 8) for chunk in mailbox.wait_for("a"))

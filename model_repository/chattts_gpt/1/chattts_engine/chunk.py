@@ -50,16 +50,18 @@ class ChunkBuilder:
         self._width = num_codebooks if request.mode == "code" else 1
         self._hidden_size = hidden_size
         self._next_size = request.first_chunk_tokens
+        self._num_generated = 0
         self._tokens: list[NDArray[np.int32]] = []
         self._hidden: list[NDArray[np.float32]] = []
 
     def push(self, output: StepOutput, now_s: float) -> Chunk | None:
         """Add one step's output; return a chunk when one is due."""
         if output.token is not None:
+            self._num_generated += 1
             self._tokens.append(output.token)
             if self._request.return_hidden and output.hidden is not None:
                 self._hidden.append(output.hidden)
-        if len(self._tokens) < self._next_size and not output.sequence.is_finished:
+        if len(self._tokens) < self._next_size and output.finish_reason is None:
             return None
         return self._take(output, now_s)
 
@@ -71,10 +73,10 @@ class ChunkBuilder:
             mode=self._request.mode,
             tokens=np.array(self._tokens, dtype=np.int32).reshape(-1, self._width),
             hidden=np.array(self._hidden, dtype=np.float32).reshape(-1, self._hidden_size),
-            finish_reason=sequence.finish_reason,
+            finish_reason=output.finish_reason,
             error=sequence.error,
             num_prompt_tokens=self._request.num_prompt_tokens,
-            num_generated=sequence.num_generated,
+            num_generated=self._num_generated,
             queue_s=scheduled_s - sequence.arrival_s,
         )
         self._next_size = self._request.chunk_tokens

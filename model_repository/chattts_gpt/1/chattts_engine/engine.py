@@ -36,6 +36,9 @@ class StepOutput:
     """(C,) new token of mode code, (1,) of mode text; None when the sequence only ended."""
     hidden: NDArray[np.float32] | None = None
     """(H,) hidden state that predicted the token."""
+    finish_reason: FinishReason | None = None
+    """Set on a sequence's last output. (The sequence itself may be further along: a newcomer has two
+    outputs in one step.)"""
 
 
 class Engine:
@@ -225,7 +228,7 @@ class Engine:
         sequence.append(token)
         if sequence.num_generated == sequence.request.sampling.max_new_tokens:
             self._finish(sequence, "length")
-        return StepOutput(sequence, token, hidden)
+        return StepOutput(sequence, token, hidden, sequence.finish_reason)
 
     def _finish(self, sequence: Sequence, reason: FinishReason, error: str = "") -> StepOutput:
         """Take the sequence out of the engine, with everything it holds."""
@@ -235,4 +238,4 @@ class Engine:
         self.runner.release(sequence)
         del self._sequences[sequence.id]
         self.stats.num_finished += 1
-        return StepOutput(sequence)
+        return StepOutput(sequence, finish_reason=reason)

@@ -97,11 +97,6 @@ class Sequence:
         return self.request.num_prompt_tokens + self.num_generated
 
     @property
-    def is_finished(self) -> bool:
-        """Whether a finish reason is set."""
-        return self.finish_reason is not None
-
-    @property
     def needs_sampling(self) -> bool:
         """Whether everything known is computed, so that the next token is to be drawn."""
         return self.num_computed_tokens == self.num_tokens

@@ -139,7 +139,7 @@ class EngineWorker:
         for output in outputs:
             request_id = output.sequence.id
             chunk = self._builders[request_id].push(output, now_s)
-            if output.sequence.is_finished:
+            if output.finish_reason is not None:
                 del self._builders[request_id]
                 with self._lock:
                     self._unfinished.discard(request_id)
