@@ -31,7 +31,9 @@ CHATTTS_WEIGHTS = "chattts/1/weights"
 VOCODER_FILE = "chattts_vocoder/1/model.onnx"
 WORDS_FILE = "domain_words.txt"
 VOICES_FILE = "voices.json"
-VOICE_FIELDS = ("name", "speaker", "language", "description")
+VOICE_FACTS = ("name", "language", "description")
+VOICE_SOUNDS = ("speaker", "audio_prompt", "transcript")
+"""Of these a voice has a speaker string, an audio-prompt string with its transcript, or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,9 @@ def read_voices(checkpoint: Checkpoint) -> tuple[list[dict[str, str]], str]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         voices = [
-            {field: str(voice[field]) for field in VOICE_FIELDS} for voice in content["voices"]
+            {field: str(voice[field]) for field in VOICE_FACTS}
+            | {field: str(voice[field]) for field in VOICE_SOUNDS if field in voice}
+            for voice in content["voices"]
         ]
         default = str(content.get("default", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -203,6 +207,10 @@ def read_voices(checkpoint: Checkpoint) -> tuple[list[dict[str, str]], str]:
 
 
 def _check_speaker(path: Path, voice: dict[str, str], hidden_size: int) -> None:
+    if "speaker" not in voice:
+        if "audio_prompt" not in voice:
+            raise CheckpointError(f"{path}: voice {voice['name']}: no speaker, no audio_prompt")
+        return
     try:
         vector = decode_speaker(voice["speaker"])
     except ValueError as error:

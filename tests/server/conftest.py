@@ -1,4 +1,4 @@
-"""Real servers and model repositories for the tests in this folder.
+"""Real servers for the tests in this folder.
 
 Everything is built on first use. At the end of the session no process, shared-memory region or
 private folder of a server that was started here may be left.
@@ -7,8 +7,6 @@ private folder of a server that was started here may be left.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -19,10 +17,6 @@ import pytest
 import server_guard
 from launcher import EmbeddedServer
 from throw_away import write_repository
-
-ROOT = Path(__file__).resolve().parents[2]
-TINY_CHECKPOINT = ROOT / "tests" / "data" / "golden" / "tiny"
-DEMO_CHECKPOINT = ROOT / "checkpoints" / "demo"
 
 _MARKER = "CHATTTS_TEST_SESSION"
 _END_DEADLINE_S = 60.0
@@ -88,37 +82,10 @@ def server_factory() -> Iterator[ServerFactory]:
         server.kill()
 
 
-def build_repository(checkpoint: Path, output: Path, precision: str) -> Path:
-    """Run the build command as a person would; return the repository."""
-    command = [sys.executable, "build/build_repository.py", "--checkpoint", str(checkpoint)]
-    command += ["--output", str(output), "--precision", precision]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
-    return output
-
-
 @pytest.fixture(scope="session")
 def throw_away_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The two models of throw_away.py."""
     return write_repository(tmp_path_factory.mktemp("throw-away") / "models")
-
-
-@pytest.fixture(scope="session")
-def tiny_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny golden checkpoint in float32."""
-    return build_repository(TINY_CHECKPOINT, tmp_path_factory.mktemp("tiny") / "models", "fp32")
-
-
-@pytest.fixture(scope="session")
-def demo_repository_fp32(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small speaking checkpoint in float32."""
-    return build_repository(DEMO_CHECKPOINT, tmp_path_factory.mktemp("fp32") / "models", "fp32")
-
-
-@pytest.fixture(scope="session")
-def demo_repository_int8(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small speaking checkpoint as `make demo` builds it."""
-    return build_repository(DEMO_CHECKPOINT, tmp_path_factory.mktemp("int8") / "models", "int8")
 
 
 def run_and_kill(repository: Path) -> Iterator[EmbeddedServer]:

@@ -355,6 +355,10 @@ VOICE = {"name": "a", "speaker": "", "language": "en", "description": "d"}
     [
         ("[", "not a voices file"),
         ('{"voices": [{"name": "a"}]}', "not a voices file"),
+        (
+            '{"voices": [{"name": "a", "language": "en", "description": ""}]}',
+            "voice a: no speaker, no audio_prompt",
+        ),
         (json.dumps({"voices": [VOICE]}), "voice a: not a speaker string"),
         (json.dumps({"voices": [VOICE, VOICE]}), "names must be unique"),
         (json.dumps({"voices": [], "default": "b"}), "the default one of them"),
