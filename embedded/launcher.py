@@ -32,14 +32,21 @@ from server_files import (
     server_command,
     server_environment,
 )
-from server_log import explain_failure
+from server_log import explain_failure, has_crashed
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 
 _POLL_INTERVAL_S = 0.05
-_PORT_ATTEMPTS = 3
+_START_ATTEMPTS = 3
+"""Tries at a start that failed by chance: a free port that another process took first, or a crash
+of server 2.51 while its Python models load (about one start in ten on a machine at full load, see
+docs/decisions.md)."""
 _DRAIN_MARGIN_S = 10.0
 _PORT_TAKEN = "already in use"
+
+
+class _CrashError(EmbeddedServerError):
+    """The server process crashed."""
 
 
 class EmbeddedServer:
@@ -132,12 +139,13 @@ class EmbeddedServer:
         if not self.model_repository.is_dir():
             raise EmbeddedServerError(f"no model repository at {self.model_repository}")
         server_guard.remove_stale_traces()
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
+        for attempt in range(1, _START_ATTEMPTS + 1):
             try:
                 self._start_once()
             except EmbeddedServerError as error:
                 is_race = _PORT_TAKEN in str(error) and 0 in asdict(self._wanted).values()
-                if not is_race or attempt == _PORT_ATTEMPTS:
+                is_by_chance = is_race or isinstance(error, _CrashError)
+                if not is_by_chance or attempt == _START_ATTEMPTS:
                     raise
             else:
                 return
@@ -227,7 +235,9 @@ class EmbeddedServer:
         return bool(select.select([self._guard.stdout], [], [], 0)[0])
 
     def _fail(self, what: str) -> NoReturn:
-        raise EmbeddedServerError(f"{what}: {explain_failure(self.log())}")
+        log = self.log()
+        kind = _CrashError if has_crashed(log) else EmbeddedServerError
+        raise kind(f"{what}: {explain_failure(log)}")
 
     def is_ready(self) -> bool:
         """Ask the server's health endpoint; False when it does not answer or does not run."""

@@ -94,9 +94,17 @@ def guard_pids_on_disk() -> set[int]:
     for folder in (SHARED_MEMORY, Path(tempfile.gettempdir())):
         for path in folder.glob("chattts-server-*"):
             match = _OWN_NAME.match(path.name)
-            if match and match[1] == own_namespace and path.stat().st_uid == os.geteuid():
+            if match and match[1] == own_namespace and _owner(path) == os.geteuid():
                 found.add(int(match[2]))
     return found
+
+
+def _owner(path: Path) -> int | None:
+    """Return the user id of a file's owner, None if its server has just removed it."""
+    try:
+        return path.stat().st_uid
+    except FileNotFoundError:
+        return None
 
 
 def is_alive(pid: int) -> bool:

@@ -12,6 +12,7 @@ _REASON = re.compile(
     r"""|error:\s(?P<fatal>.+))$""",
     re.VERBOSE,
 )
+_CRASH = re.compile(r"^terminate called|^Signal \(\d+\) received", re.MULTILINE)
 _NOT_A_REASON = ("CudaDriverHelper has not been initialized", "ERROR: Failed to create instance")
 _NOT_IN_TAIL = re.compile(r"\||\+--|I\d{4}\s.*\s(?:server|tritonserver|metrics)\.cc:\d+\]|\s*$")
 
@@ -25,6 +26,11 @@ def failure_reasons(log: str) -> list[str]:
             message = next(group for group in match.groups() if group is not None)
             found[message.replace("\\n", "\n").strip()] = None
     return list(found)
+
+
+def has_crashed(log: str) -> bool:
+    """Whether the server ended by a fault of its own, not by refusing a model."""
+    return _CRASH.search(log) is not None
 
 
 def explain_failure(log: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server_log import explain_failure, failure_reasons
+import pytest
+from server_log import explain_failure, failure_reasons, has_crashed
 
 HEAD = """\
 I1129 14:03:39.775879 6100 pinned_memory_manager.cc:283] "Pinned memory pool disabled"
@@ -53,3 +54,15 @@ def test_explanation_ends_with_the_log_without_its_tables() -> None:
 
 def test_empty_log_is_said_to_be_empty_of_errors() -> None:
     assert explain_failure("").startswith("no error in its log")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "terminate called after throwing an instance of 'boost::interprocess::lock_exception'",
+        "Signal (11) received.",
+    ],
+)
+def test_a_crash_is_told_from_a_refusal(line: str) -> None:
+    assert has_crashed(f"{HEAD}{line}\n")
+    assert not has_crashed(HEAD + MODEL_ERROR + TAIL)
