@@ -18,9 +18,7 @@ DEMO_CHECKPOINT = ROOT / "checkpoints" / "demo"
 class RepositoryFactory(Protocol):
     """Builds a model repository into a fresh folder, once per distinct call."""
 
-    def __call__(
-        self, checkpoint: Path, precision: str = "fp32", runner: str = "onnx"
-    ) -> Path: ...
+    def __call__(self, checkpoint: Path, precision: str = "fp32", runner: str = "onnx") -> Path: ...
 
 
 @pytest.fixture(scope="session")

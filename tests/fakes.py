@@ -88,9 +88,7 @@ class FakeRunner:
     def text_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.stack([row @ self._text_weight for row in hidden])
 
-    def _advance(
-        self, state: NDArray[np.float32], row: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
+    def _advance(self, state: NDArray[np.float32], row: NDArray[np.float32]) -> NDArray[np.float32]:
         advanced: NDArray[np.float32] = np.tanh(state @ self._state_weight + row)
         return advanced
 

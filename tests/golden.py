@@ -1,4 +1,4 @@
-"""The golden values of tests/data/golden: what the published package computes from given weights."""
+"""Golden values: what the published package computes from given weights."""
 
 from __future__ import annotations
 

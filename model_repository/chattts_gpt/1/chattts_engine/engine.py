@@ -37,8 +37,8 @@ class StepOutput:
     hidden: NDArray[np.float32] | None = None
     """(H,) hidden state that predicted the token."""
     finish_reason: FinishReason | None = None
-    """Set on a sequence's last output. (The sequence itself may be further along: a newcomer has two
-    outputs in one step.)"""
+    """Set on a sequence's last output. The sequence itself may be further along, since a newcomer
+    has two outputs in one step."""
 
 
 class Engine:
