@@ -17,9 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-THREAD_POOL_SIZE = 160
-"""Threads of the Python backend. A pending BLS call holds one, and responses need one as well:
-twice the 64 streams that the front model admits, and a margin."""
+THREAD_POOL_SIZE = 224
+"""Threads of each Python model. A pending BLS call holds one, and responses need one as well: three
+for each of the 64 streams that the front model admits, and a margin."""
+
+STUB_TIMEOUT_S = 120
+"""Seconds that a Python model may take to load: the published weights on a busy machine."""
 
 EXIT_TIMEOUT_S = 30
 """Seconds that the server waits for running requests after SIGTERM."""
@@ -28,6 +31,7 @@ SHARED_FLAGS = (
     "--disable-auto-complete-config",
     f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
     f"--backend-config=python,thread-pool-size={THREAD_POOL_SIZE}",
+    f"--backend-config=python,stub-timeout-seconds={STUB_TIMEOUT_S}",
 )
 """Flags that the embedded server and docker-compose.yml have in common (a test compares)."""
 
