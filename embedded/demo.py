@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from chattts_client import Audio, ChatTTSClient, ChatTTSError, WavWriter
+from chattts_client import Audio, ChatTTSClient, ChatTTSError, SpeechOptions, WavWriter
 from launcher import EmbeddedServer, EmbeddedServerError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,8 +113,10 @@ def speak(url: str, checkpoint: str, output: Path) -> None:
 
 
 def _stream(client: ChatTTSClient, sentence: Sentence, checkpoint: str) -> Audio:
-    limit = {"max_new_tokens": UNTRAINED_STEPS} if checkpoint == "untrained" else {}
-    with client.stream(sentence.text, voice=sentence.voice, seed=1, **limit) as stream:
+    options: SpeechOptions = {"voice": sentence.voice, "seed": 1}
+    if checkpoint == "untrained":
+        options["max_new_tokens"] = UNTRAINED_STEPS
+    with client.stream(sentence.text, **options) as stream:
         return stream.result()
 
 

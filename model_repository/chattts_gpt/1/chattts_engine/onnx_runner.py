@@ -124,4 +124,6 @@ class OnnxRunner:
 def _open(path: Path, num_threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = num_threads
+    # Threads that spin between two calls take the cores from the vocoder and from the server.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
