@@ -10,6 +10,7 @@ import pytest
 from chattts_engine import EngineConfig, GenerationRequest, LoadedEngine, SamplingParams
 from chattts_engine.loading import load_engine
 from conftest import TINY_CHECKPOINT, RepositoryFactory
+from engine_runs import run_together
 from golden import (
     GREEDY_TEMPERATURE,
     NUM_TEXTS,
@@ -17,9 +18,6 @@ from golden import (
     TINY_CASES,
     assert_close,
 )
-from numpy.typing import NDArray
-
-Result = tuple[NDArray[np.int32], NDArray[np.float32]]
 
 
 @pytest.fixture(scope="module", params=["onnx", "torch"])
@@ -27,7 +25,7 @@ def loaded(request: pytest.FixtureRequest, build_repository: RepositoryFactory) 
     if request.param == "torch":
         pytest.importorskip("torch")
     repository = build_repository(TINY_CHECKPOINT, "fp32", request.param)
-    return load_engine(repository / "chattts_gpt" / "1" / "weights", EngineConfig())
+    return load_engine(repository / "chattts_gpt" / "1" / "weights", EngineConfig(num_threads=1))
 
 
 def greedy(loaded: LoadedEngine, name: str, prompt: str, steps: int, **fields: Any) -> Any:
@@ -48,21 +46,6 @@ def greedy(loaded: LoadedEngine, name: str, prompt: str, steps: int, **fields: A
     )
 
 
-def run(loaded: LoadedEngine, requests: list[GenerationRequest]) -> dict[str, Result]:
-    """Run requests together; return the tokens and hidden states of each."""
-    engine = loaded.engine
-    for request in requests:
-        engine.add_request(request, 0.0)
-    tokens: dict[str, list[Any]] = {request.id: [] for request in requests}
-    hidden: dict[str, list[Any]] = {request.id: [] for request in requests}
-    while engine.has_unfinished:
-        for output in engine.step(0.0):
-            if output.token is not None:
-                tokens[output.sequence.id].append(output.token)
-                hidden[output.sequence.id].append(output.hidden)
-    return {name: (np.array(tokens[name]), np.array(hidden[name])) for name in tokens}
-
-
 def spoken(loaded: LoadedEngine, text: int, steps: int) -> GenerationRequest:
     return greedy(
         loaded,
@@ -81,13 +64,13 @@ def test_token_ids_equal_the_golden_ones(loaded: LoadedEngine, text: int) -> Non
 
 @pytest.mark.parametrize("text", range(NUM_TEXTS))
 def test_greedy_codes_and_hidden_states_alone(loaded: LoadedEngine, text: int) -> None:
-    ((codes, hidden),) = run(loaded, [spoken(loaded, text, 40)]).values()
+    ((codes, hidden),) = run_together(loaded.engine, [spoken(loaded, text, 40)]).values()
     np.testing.assert_array_equal(codes, TINY_ARRAYS[f"greedy_codes_{text}"])
     assert_close(hidden, TINY_ARRAYS[f"greedy_hidden_{text}"])
 
 
 def test_greedy_codes_of_four_texts_in_one_batch(loaded: LoadedEngine) -> None:
-    results = run(loaded, [spoken(loaded, text, 24) for text in range(NUM_TEXTS)])
+    results = run_together(loaded.engine, [spoken(loaded, text, 24) for text in range(NUM_TEXTS)])
     for text in range(NUM_TEXTS):
         np.testing.assert_array_equal(
             results[f"text {text}"][0], TINY_ARRAYS[f"batch_codes_{text}"]
@@ -96,7 +79,9 @@ def test_greedy_codes_of_four_texts_in_one_batch(loaded: LoadedEngine) -> None:
 
 def test_codes_without_a_speaker(loaded: LoadedEngine) -> None:
     request = greedy(loaded, "a", TINY_CASES["decorated_no_speaker"], 24)
-    np.testing.assert_array_equal(run(loaded, [request])["a"][0], TINY_ARRAYS["nospk_codes"])
+    np.testing.assert_array_equal(
+        run_together(loaded.engine, [request])["a"][0], TINY_ARRAYS["nospk_codes"]
+    )
 
 
 def test_codes_that_continue_an_audio_prompt(loaded: LoadedEngine) -> None:
@@ -110,13 +95,15 @@ def test_codes_that_continue_an_audio_prompt(loaded: LoadedEngine) -> None:
     )
     text_ids = TINY_ARRAYS["prompt_ids"][: len(request.prompt_token_ids), 0]
     np.testing.assert_array_equal(request.prompt_token_ids, text_ids)
-    np.testing.assert_array_equal(run(loaded, [request])["a"][0], TINY_ARRAYS["prompt_gen_codes"])
+    np.testing.assert_array_equal(
+        run_together(loaded.engine, [request])["a"][0], TINY_ARRAYS["prompt_gen_codes"]
+    )
 
 
 def test_refined_text_tokens(loaded: LoadedEngine) -> None:
     request = greedy(loaded, "a", TINY_CASES["refine_decorated"], 24, mode="text")
     np.testing.assert_array_equal(request.prompt_token_ids, TINY_ARRAYS["refine_ids_in"])
-    tokens = run(loaded, [request])["a"][0]
+    tokens = run_together(loaded.engine, [request])["a"][0]
     np.testing.assert_array_equal(tokens[:, 0], TINY_ARRAYS["refine_tokens"])
 
 
@@ -125,7 +112,7 @@ def test_int8_logits_stay_close_to_the_golden_ones(build_repository: RepositoryF
     weights: Path = repository / "chattts_gpt" / "1" / "weights"
     quantised = load_engine(weights, EngineConfig())
     for text in range(NUM_TEXTS):
-        ((_, hidden),) = run(quantised, [spoken(quantised, text, 1)]).values()
+        ((_, hidden),) = run_together(quantised.engine, [spoken(quantised, text, 1)]).values()
         logits = quantised.engine.runner.code_logits(hidden).reshape(-1).astype(np.float64)
         golden = TINY_ARRAYS[f"prefill_logits_{text}"].reshape(-1).astype(np.float64)
         cosine = logits @ golden / np.linalg.norm(logits) / np.linalg.norm(golden)

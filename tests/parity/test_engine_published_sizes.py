@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import gpt_graph
 import layout
@@ -21,6 +20,7 @@ from chattts_engine.embeddings import Embeddings
 from chattts_engine.engine import Engine
 from chattts_engine.onnx_runner import OnnxRunner
 from chattts_engine.sampler import Sampler
+from engine_runs import Result, run_together
 from golden import VECTOR_ARRAYS, VECTOR_CASES, assert_close
 from make_checkpoint import full_sizes
 from parity.formula import integers, tensors
@@ -56,21 +56,12 @@ class Model:
         text = embed["emb_text.weight"]
         self.embeddings = Embeddings(text, np.stack(code), control_id("[spk_emb]"))
 
-    def run(self, requests: list[GenerationRequest], sampler: Sampler) -> dict[str, Any]:
-        """Run requests together; return the tokens and hidden states of each."""
+    def run(self, requests: list[GenerationRequest], sampler: Sampler) -> dict[str, Result]:
+        """Run requests together through a new engine with this sampler."""
         engine = Engine(
             self.config, self.gpt, self.runner, self.embeddings, control_id("[Ebreak]"), sampler
         )
-        for request in requests:
-            engine.add_request(request, 0.0)
-        tokens: dict[str, list[Any]] = {request.id: [] for request in requests}
-        hidden: dict[str, list[Any]] = {request.id: [] for request in requests}
-        while engine.has_unfinished:
-            for output in engine.step(0.0):
-                if output.token is not None:
-                    tokens[output.sequence.id].append(output.token)
-                    hidden[output.sequence.id].append(output.hidden)
-        return {name: (np.array(tokens[name]), np.array(hidden[name])) for name in tokens}
+        return run_together(engine, requests)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,14 @@ import pytest
 from chattts_engine.request import MAX_PROMPT_BYTES, RequestParser
 from chattts_engine.tokenizer import Tokenizer
 from fakes import FAKE_GPT
+from golden import TINY
 
-GOLDEN = Path(__file__).parents[2] / "data" / "golden" / "tiny"
 PROMPT = "[Stts][spk_emb][speed_5]hello[Ptts]"
 
 
 @pytest.fixture(scope="module")
 def parser() -> RequestParser:
-    tokenizer = Tokenizer(GOLDEN / "asset" / "tokenizer" / "tokenizer.json")
+    tokenizer = Tokenizer(TINY / "asset" / "tokenizer" / "tokenizer.json")
     gpt = replace(FAKE_GPT, hidden_size=64, num_text_tokens=223)
     return RequestParser(tokenizer, gpt, lambda: 77, lambda: "drawn")
 

@@ -1,23 +1,20 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chattts_engine.noise import counter_noise, derive_seed
 from chattts_engine.sampler import NO_TOKEN, Sampler, SamplingRows, probabilities
+from golden import TINY_ARRAYS as TINY
+from golden import TINY_CASES as TINY_PARAMS
+from golden import VECTOR_ARRAYS as VECTORS
+from golden import VECTOR_CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from parity.formula import integers, uniform
 from upstream_noise import noise_matrix, upstream_noise
-
-GOLDEN = Path(__file__).parents[2] / "data" / "golden"
-TINY = np.load(GOLDEN / "tiny" / "golden.npz")
-TINY_PARAMS = json.loads((GOLDEN / "tiny" / "golden.json").read_text(encoding="utf-8"))
-VECTORS = np.load(GOLDEN / "vectors" / "chattts_golden.npz")
-VECTOR_CASES = json.loads((GOLDEN / "vectors" / "chattts_golden.json").read_text(encoding="utf-8"))
 
 
 def make_rows(
@@ -56,6 +53,17 @@ def test_probabilities_equal_the_published_ones(case: int) -> None:
     golden = TINY[f"proc_probs_{case}"]
     np.testing.assert_array_equal(probs > 0, golden > 0)
     np.testing.assert_allclose(probs, golden, rtol=1e-4, atol=1e-7)
+
+
+def test_probabilities_of_the_published_sizes_equal_the_published_ones() -> None:
+    temperature = np.array([0.3, 0.5, 0.7, 1.0], np.float32)
+    history = integers("input:hist", 12, 4, 20)[:, -16:]
+    rows = make_rows(4, history, top_p=0.7, top_k=20, repetition_penalty=1.05)
+    rows.temperature = temperature
+    probs = probabilities(np.float32(6) * uniform("input:logits", 4, 626), rows)
+    kept = [np.flatnonzero(row).tolist() for row in probs]
+    assert kept == VECTOR_CASES["proc_kept_after_top_k"]
+    np.testing.assert_allclose(probs, VECTORS["proc_probs"], rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", [42, 7])
