@@ -29,6 +29,7 @@ from chattts_engine import (
     QueueFullError,
     RequestParser,
     load_engine,
+    warm_up,
 )
 
 CANCEL_POLL_S = 0.02
@@ -41,13 +42,14 @@ class TritonPythonModel:
     """One engine per instance."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the weights and start the threads."""
+        """Load the weights, generate a little, start the threads."""
         config = json.loads(args["model_config"])
         parameters = {
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
         }
         version_dir = Path(args["model_repository"]) / args["model_version"]
         loaded = load_engine(version_dir / "weights", EngineConfig.from_parameters(parameters))
+        warm_up(loaded.engine)
         gpt = loaded.engine.gpt
         self._input_names = [entry["name"] for entry in config["input"]]
         self._parser = RequestParser(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chattts_engine.engine import Engine
+from chattts_engine.loading import warm_up
 from chattts_engine.sampling_params import SamplingParams
 from fakes import END_OF_TEXT, FakeRunner, Transcript, make_engine, make_request, run_all
 from hypothesis import given, settings
@@ -219,3 +220,17 @@ def test_both_modes_share_a_batch() -> None:
     alone = [run_all(make_engine(), [request]).tokens for request in requests]
     assert together.tokens == alone[0] | alone[1]
     assert len(together.tokens["text"][0]) == 1
+
+
+def test_warm_up_leaves_the_engine_as_it_was() -> None:
+    runner = FakeRunner()
+    engine = make_engine(runner)
+    warm_up(engine)
+    assert not engine.has_unfinished
+    assert runner.num_held == 0
+    assert engine.block_manager.num_used == 0
+
+
+def test_weights_that_give_no_numbers_fail_the_warm_up() -> None:
+    with pytest.raises(RuntimeError, match="^warm-up: the network gave a non-finite value"):
+        warm_up(make_engine(FakeRunner(nan_for="warm-up code")))

@@ -7,7 +7,7 @@ from .chunk import Chunk
 from .config import EngineConfig, GPTConfig
 from .delivery import Deliveries, Pull, Push
 from .engine import Engine, StepOutput
-from .loading import LoadedEngine, load_engine
+from .loading import LoadedEngine, load_engine, warm_up
 from .request import RequestParser
 from .sampling_params import SamplingParams
 from .sequence import GenerationRequest
@@ -29,4 +29,5 @@ __all__ = [
     "SamplingParams",
     "StepOutput",
     "load_engine",
+    "warm_up",
 ]

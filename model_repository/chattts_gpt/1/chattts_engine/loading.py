@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from .config import EngineConfig, GPTConfig
 from .embeddings import Embeddings
 from .engine import Engine
 from .runner import Runner
 from .sampler import Sampler
+from .sampling_params import SamplingParams
+from .sequence import GenerationRequest
 from .tokenizer import Tokenizer
+
+WARM_UP_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,22 @@ def load_engine(
     runner = _load_runner(weights, gpt, config)
     engine = Engine(config, gpt, runner, embeddings, tokenizer.end_of_text_id, sampler)
     return LoadedEngine(engine, tokenizer)
+
+
+def warm_up(engine: Engine) -> None:
+    """Generate a few tokens of each mode, so that the first caller does not wait for allocations.
+
+    Raises:
+        RuntimeError: the weights do not even give finite numbers.
+    """
+    sampling = SamplingParams(seed=0, min_new_tokens=WARM_UP_TOKENS, max_new_tokens=WARM_UP_TOKENS)
+    for mode in ("code", "text"):
+        request = GenerationRequest(f"warm-up {mode}", mode, np.zeros(1, np.int64), sampling)
+        engine.add_request(request, now_s=0.0)
+    while engine.has_unfinished:
+        for output in engine.step(now_s=0.0):
+            if output.finish_reason == "error":
+                raise RuntimeError(f"warm-up: {output.sequence.error}")
 
 
 def _load_runner(weights: Path, gpt: GPTConfig, config: EngineConfig) -> Runner:
