@@ -8,10 +8,12 @@ polling after the final flag would crash the server).
 from __future__ import annotations
 
 import json
+import os
 import queue
 import secrets
 import threading
 import time
+import traceback
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +63,7 @@ class TritonPythonModel:
         self._deliveries = Deliveries()
         self._events: queue.SimpleQueue[Chunk | NextCall | None] = queue.SimpleQueue()
         self._worker = EngineWorker(
-            loaded.engine, time.monotonic, self._events.put, pb_utils.Logger.log_error
+            loaded.engine, time.monotonic, self._events.put, _log_failure, on_death=_die
         )
         self._sender_thread = threading.Thread(target=self._send_loop, name="sender", daemon=True)
         self._sender_thread.start()
@@ -81,7 +83,7 @@ class TritonPythonModel:
             except QueueFullError as error:
                 reply.fail("UNAVAILABLE", str(error))
             except Exception as error:
-                pb_utils.Logger.log_error(f"chattts_gpt: {error!r}")
+                _log_failure(traceback.format_exc())
                 reply.fail("INTERNAL", str(error))
 
     def finalize(self) -> None:
@@ -113,6 +115,12 @@ class TritonPythonModel:
         return inputs
 
     def _send_loop(self) -> None:
+        try:
+            self._deliver_until_stopped()
+        except Exception:
+            _die(traceback.format_exc())
+
+    def _deliver_until_stopped(self) -> None:
         """Deliver chunks as they come; between them, look for callers that have gone."""
         next_poll_s = 0.0
         while True:
@@ -131,13 +139,22 @@ class TritonPythonModel:
                 next_poll_s = now_s + CANCEL_POLL_S
 
     def _handle(self, event: Chunk | NextCall) -> None:
-        if isinstance(event, Chunk):
-            self._deliveries.put(event)
-            return
+        """Deliver one event; a caller that cannot be answered costs only its own request."""
         try:
-            self._deliveries.ask(event.request_id, event.reply, time.monotonic())
+            if isinstance(event, Chunk):
+                self._deliveries.put(event)
+            else:
+                self._answer_next(event)
+        except Exception:
+            _log_failure(traceback.format_exc())
+            self._deliveries.drop(event.request_id)
+            self._worker.abort(event.request_id)
+
+    def _answer_next(self, call: NextCall) -> None:
+        try:
+            self._deliveries.ask(call.request_id, call.reply, time.monotonic())
         except ValueError as error:
-            event.reply.fail("INVALID_ARG", str(error))
+            call.reply.fail("INVALID_ARG", str(error))
 
 
 class TritonReply:
@@ -205,6 +222,16 @@ class NextCall:
 
     request_id: str
     reply: TritonReply
+
+
+def _log_failure(trace: str) -> None:
+    pb_utils.Logger.log_error(f"chattts_gpt: {trace}")
+
+
+def _die(trace: str) -> None:
+    """End the process, so that Triton fails what runs here instead of leaving it without an answer."""
+    _log_failure(trace)
+    os._exit(1)
 
 
 def _array(

@@ -128,3 +128,11 @@ def test_a_refused_request_is_not_kept() -> None:
     with pytest.raises(RuntimeError, match="full"):
         deliveries.add("a", Push(RecordedReply()), refuse)
     assert len(deliveries) == 0
+
+
+def test_a_dropped_request_gets_nothing_more() -> None:
+    deliveries, reply = pulled()
+    deliveries.drop("a")
+    deliveries.drop("a")
+    deliveries.put(chunk(3))
+    assert reply.answers == []

@@ -19,6 +19,7 @@ class Mailbox:
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
         self.failures: list[str] = []
+        self.deaths: list[str] = []
         self._changed = threading.Condition()
 
     def put(self, chunk: Chunk) -> None:
@@ -61,7 +62,13 @@ def start(mailbox: Mailbox) -> Iterator[Start]:
 
     def start(runner: FakeRunner | None = None, **limits: int) -> EngineWorker:
         engine = make_engine(runner, **limits)
-        worker = EngineWorker(engine, time.monotonic, mailbox.put, mailbox.failures.append)
+        worker = EngineWorker(
+            engine,
+            time.monotonic,
+            mailbox.put,
+            mailbox.failures.append,
+            mailbox.deaths.append,
+        )
         workers.append(worker)
         return worker
 
@@ -144,6 +151,17 @@ def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
     assert "scripted failure" in mailbox.failures[0]
     worker.submit(make_request("b"))
     assert mailbox.wait_for("b")[-1].finish_reason == "length"
+
+
+def test_a_fault_outside_a_step_is_reported_as_the_end(start: Start, mailbox: Mailbox) -> None:
+    def put(chunk: Chunk) -> None:
+        raise RuntimeError("cannot deliver")
+
+    mailbox.put = put  # type: ignore[method-assign]
+    worker = start()
+    worker.submit(make_request("a"))
+    worker.stop()
+    assert "cannot deliver" in mailbox.deaths[0]
 
 
 def test_stop_cancels_what_is_left_and_refuses_more(start: Start, mailbox: Mailbox) -> None:

@@ -150,6 +150,11 @@ class Deliveries:
                 self._forget(request_id)
         return [request_id for request_id, _ in abandoned]
 
+    def drop(self, request_id: str) -> None:
+        """Forget a request whose caller could not be answered."""
+        with self._lock:
+            self._deliveries.pop(request_id, None)
+
     def _find(self, request_id: str) -> Delivery | None:
         with self._lock:
             return self._deliveries.get(request_id)

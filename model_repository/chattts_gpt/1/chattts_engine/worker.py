@@ -46,6 +46,7 @@ class EngineWorker:
         clock: Callable[[], float],
         on_chunk: Callable[[Chunk], None],
         on_failure: Callable[[str], None],
+        on_death: Callable[[str], None],
     ) -> None:
         """Start the thread.
 
@@ -53,12 +54,16 @@ class EngineWorker:
             engine: not touched by anyone else from now on.
             clock: monotonic seconds; deadlines of requests are on this clock.
             on_chunk: called on the engine's thread, must not block.
-            on_failure: called with the traceback of a step that raised.
+            on_failure: called with the traceback of a step that raised; its requests have failed,
+                the worker goes on.
+            on_death: called with the traceback of anything else; no request will be answered any
+                more, so this should end the process.
         """
         self._engine = engine
         self._clock = clock
         self._on_chunk = on_chunk
         self._on_failure = on_failure
+        self._on_death = on_death
         self._inbox: queue.SimpleQueue[_Add | _Abort | _Stop] = queue.SimpleQueue()
         self._builders: dict[str, ChunkBuilder] = {}
         self._max_unfinished = engine.config.max_num_seqs + engine.config.max_num_waiting
@@ -106,6 +111,12 @@ class EngineWorker:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._step_until_stopped()
+        except Exception:
+            self._on_death(traceback.format_exc())
+
+    def _step_until_stopped(self) -> None:
         while self._read_inbox():
             try:
                 outputs = self._engine.step(self._clock())
