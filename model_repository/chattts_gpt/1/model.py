@@ -229,7 +229,7 @@ def _log_failure(trace: str) -> None:
 
 
 def _die(trace: str) -> None:
-    """End the process, so that Triton fails what runs here instead of leaving it without an answer."""
+    """End the process: Triton then fails what runs here, and nobody waits for ever."""
     _log_failure(trace)
     os._exit(1)
 
