@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 CHECKPOINT ?= demo
 PRECISION ?= int8
+# leave torch out with TEST_EXTRAS=test: the tests of the reference runner then skip
+TEST_EXTRAS ?= test,torch
 
 .PHONY: demo serve test check clean
 
@@ -30,7 +32,9 @@ clean: ## Remove the environment and everything that was built
 	rm -rf .venv model_repository/*/1/weights model_repository/chattts_vocoder/1/model.onnx demo.wav
 
 # constraints.txt pins every package, also the indirect ones.
+.venv/.installed-serve: EXTRAS = serve
+.venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[$*]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	touch $@
