@@ -1,0 +1,86 @@
+"""The README's snippets do what it says, against a server with the small voice."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import wave
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from launcher import EmbeddedServer
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LIMIT_S = 60
+
+
+def snippet(language: str, containing: str) -> str:
+    """Return the one code block of this language that contains a text."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    (found,) = [block for block in blocks if containing in block]
+    return str(found)
+
+
+def on(server: EmbeddedServer, code: str) -> str:
+    """Point a snippet at a test server and this interpreter."""
+    replacements = {
+        "localhost:8001": server.grpc_url,
+        "localhost:8000": server.http_url,
+        ".venv/bin/python": sys.executable,
+        "python3 ": f"{sys.executable} ",
+    }
+    for old, new in replacements.items():
+        code = code.replace(old, new)
+    return code
+
+
+def run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def seconds(path: Path) -> float:
+    with wave.open(str(path)) as file:
+        assert file.getframerate() == 24000
+        return file.getnframes() / file.getframerate()
+
+
+def test_the_python_snippet_speaks(demo_server: EmbeddedServer, tmp_path: Path) -> None:
+    code = on(demo_server, snippet("python", "ChatTTSClient"))
+    printed = run([sys.executable, "-c", code], tmp_path)
+    assert printed.splitlines()[-1].endswith("True")
+    assert seconds(tmp_path / "train.wav") > 1
+
+
+def test_the_command_line_speaks_and_lists_voices(
+    demo_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    for line in snippet("bash", "chattts_client say").splitlines():
+        printed = run(
+            ["bash", "-c", f"{on(demo_server, line)} --url {demo_server.grpc_url}"], tmp_path
+        )
+    assert [line.split("\t")[0] for line in printed.splitlines()] == ["en", "zh"]
+    assert seconds(tmp_path / "hello.wav") > 1
+
+
+@pytest.mark.skipif(not Path("/usr/bin/curl").exists(), reason="needs curl")
+def test_the_curl_snippet_speaks(demo_server: EmbeddedServer, tmp_path: Path) -> None:
+    run(["bash", "-c", on(demo_server, snippet("bash", "curl -s"))], tmp_path)
+    assert seconds(tmp_path / "http.wav") > 0.5
+
+
+def test_every_path_that_it_names_exists() -> None:
+    named = set(re.findall(r"(?:build|embedded|loadtest|docs)/[\w/.-]+\.(?:py|md)", README))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 250
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
