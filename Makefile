@@ -28,7 +28,7 @@ check: .venv/.installed-test ## Format, lint, types
 	$(BIN)/mypy model_repository/chattts_gpt/1/model.py
 	$(BIN)/mypy embedded/backends/onnxruntime/model.py
 
-clean: ## Remove the environment and everything that was built
+clean: ## Remove the environment and the built repository; checkpoints stay
 	rm -rf .venv model_repository/*/1/weights model_repository/chattts_vocoder/1/model.onnx demo.wav
 
 # constraints.txt pins every package, also the indirect ones.

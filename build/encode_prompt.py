@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.transcript is None:
         print(prompt)
     else:
-        record = {"prompt": prompt, "transcript": options.transcript, "steps": len(codes)}
+        record = {"audio_prompt": prompt, "transcript": options.transcript}
         print(json.dumps(record, ensure_ascii=False))
     return 0
 

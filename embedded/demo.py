@@ -27,7 +27,7 @@ SAMPLE_RATE = 24000
 PAUSE_S = 0.4
 """Silence between the two sentences in the WAV."""
 UNTRAINED_STEPS = 94
-"""Two seconds: random weights have no reason to stop by themselves."""
+"""Two seconds: random weights stop anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def speak(url: str, checkpoint: str, output: Path) -> None:
 def _stream(client: ChatTTSClient, sentence: Sentence, checkpoint: str) -> Audio:
     options: SpeechOptions = {"voice": sentence.voice, "seed": 1}
     if checkpoint == "untrained":
-        options["max_new_tokens"] = UNTRAINED_STEPS
+        options |= {"min_new_tokens": UNTRAINED_STEPS, "max_new_tokens": UNTRAINED_STEPS}
     with client.stream(sentence.text, **options) as stream:
         return stream.result()
 

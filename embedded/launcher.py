@@ -1,7 +1,7 @@
 """Run the real tritonserver of the nvidia-pytriton wheel: no Docker, no root, no GPU.
 
 `EmbeddedServer` starts it, waits until all models are ready, says why when they are not, and
-leaves no process, shared-memory region or file behind.
+leaves no process, shared-memory region or file of its own behind.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import select
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -39,8 +40,12 @@ __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 _POLL_INTERVAL_S = 0.05
 _START_ATTEMPTS = 3
 """Tries at a start that failed by chance: a free port that another process took first, or a crash
-of server 2.51 while its Python models load (about one start in ten on a machine at full load, see
-docs/decisions.md)."""
+of server 2.51 while its Python models load on a starved machine (see docs/decisions.md)."""
+_DRAIN_POLL_S = 0.1
+_METRICS_LIMIT_S = 5.0
+_RUNNING_METRIC = "chattts_running_requests"
+"""Gauge of the front model. Server 2.51 refuses BLS calls from SIGTERM on, so its running requests
+have to end before."""
 _DRAIN_MARGIN_S = 10.0
 _PORT_TAKEN = "already in use"
 
@@ -271,6 +276,7 @@ class EmbeddedServer:
     def stop(self) -> int | None:
         """Let running requests finish, end the server, and remove its traces.
 
+        Requests that arrive meanwhile are still taken; after `exit_timeout_s` the rest is cut off.
         Unloading takes about a second per Python model instance; `kill` where nothing runs.
         A second interrupt while it waits ends the server at once.
 
@@ -278,10 +284,25 @@ class EmbeddedServer:
             The server's exit code (0 after an orderly end), None if it was not running.
         """
         try:
+            self._drain(time.monotonic() + self._exit_timeout_s)
             return self._end(server_guard.STOP)
         except KeyboardInterrupt:
             self.kill()
             raise
+
+    def _drain(self, deadline: float) -> None:
+        """Wait until the front model speaks nothing any more."""
+        while self.ports is not None and self._num_running() > 0 and time.monotonic() < deadline:
+            time.sleep(_DRAIN_POLL_S)
+
+    def _num_running(self) -> float:
+        """Read the front model's gauge; 0 where there is no such model or no answer."""
+        try:
+            with urllib.request.urlopen(self.metrics_url, timeout=_METRICS_LIMIT_S) as response:
+                lines = response.read().decode().splitlines()
+        except (OSError, http.client.HTTPException):
+            return 0.0
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(_RUNNING_METRIC))
 
     def kill(self) -> int | None:
         """End the server at once and remove its traces; returns as `stop` does."""

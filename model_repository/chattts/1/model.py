@@ -48,6 +48,8 @@ DRAWN_SEED_BITS = 53
 # INTERNAL, so the code has to travel in the message.
 CODE_IN_ERRORS = "code_in_errors"
 
+RUNNING_METRIC = "chattts_running_requests"
+
 
 class TritonPythonModel:
     """One front; its instances share nothing."""
@@ -72,6 +74,12 @@ class TritonPythonModel:
             "untrained": self._checkpoint.untrained,
         }
         self._finished_calls = FinishedCalls()
+        # Whoever stops the server reads it: server 2.51 refuses BLS calls from SIGTERM on, so
+        # running requests have to end before.
+        self._running_family = pb_utils.MetricFamily(
+            RUNNING_METRIC, "Requests that chattts is speaking", pb_utils.MetricFamily.GAUGE
+        )
+        self._running = self._running_family.Metric(labels={"version": args["model_version"]})
         self._start_threads()
 
     def _start_threads(self) -> None:
@@ -132,6 +140,7 @@ class TritonPythonModel:
         if not self._slots.acquire(blocking=False):
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
+        self._running.increment(1)
         self._streams.submit(self._stream, speech, responses)
 
     def _stream(self, speech: Speech, responses: Responses) -> None:
@@ -139,6 +148,7 @@ class TritonPythonModel:
             self._guarded(responses, speech.run)
             speech.drain()
         finally:
+            self._running.increment(-1)
             self._slots.release()
 
     def _plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:

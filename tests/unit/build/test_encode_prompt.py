@@ -52,7 +52,7 @@ def test_the_command_prints_the_string_of_the_recording(
     assert capsys.readouterr().out == prompt + "\n"
     assert main([*arguments, "--transcript", "这是参考音频"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert record == {"prompt": prompt, "transcript": "这是参考音频", "steps": 42}
+    assert record == {"audio_prompt": prompt, "transcript": "这是参考音频"}
 
 
 def check_error(path: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
