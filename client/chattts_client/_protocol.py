@@ -111,9 +111,16 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
         if name not in INPUTS or name in OWN_INPUTS:
             raise TypeError(f"unknown option {name!r}")
     given = {name: value for name, value in options.items() if value is not None}
+    if "list_voices" in _keys(given.get("options")):
+        message = "options: list_voices is no speech; use list_voices() or the command `voices`"
+        raise InvalidRequestError(message, field="options")
     values = {"text": text, "stream": stream, **given}
     tensors = tuple(_encode(name, value) for name, value in values.items())
     return SpeechRequest(_new_request_id(), tensors)
+
+
+def _keys(options: object) -> frozenset[object]:
+    return frozenset(options) if isinstance(options, Mapping) else frozenset()
 
 
 def voices_request() -> SpeechRequest:

@@ -207,3 +207,8 @@ def test_voices_are_read_from_the_metadata() -> None:
 def test_an_answer_without_voices_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="'voices' is None"):
         read_voices(final_response({}))
+
+
+def test_voices_are_not_asked_for_as_speech() -> None:
+    with pytest.raises(InvalidRequestError, match="^options: list_voices is no speech"):
+        speech_request("hello", {"options": {"list_voices": True}}, stream=True)

@@ -28,6 +28,8 @@ def words(tmp_path: Path) -> Path:
         ("你们好", ["们"]),
         ("hello 42 today", ["42"]),
         ("你bob好", ["bob"]),
+        ("hello 😀 anna, 5 % & @", ["5", "😀", "%", "&", "@"]),
+        ("“hello” (anna) - today… 你好，吗！", []),
     ],
 )
 def test_words_that_the_voice_does_not_know_are_listed_once(

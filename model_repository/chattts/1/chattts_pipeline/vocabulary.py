@@ -13,6 +13,9 @@ MAX_WORDS_SHOWN = 10
 _FIRST_STYLE_TOKEN = "[break_0]"
 _UNKNOWN_TOKEN = "[UNK]"
 _WORD = re.compile(rf"[{HAN}]|\d+|(?:(?![{HAN}])[^\W\d_])+(?:'[^\W\d_]+)*")
+_SYMBOL = re.compile(r"[^\w\s]|_")
+_MARKS = frozenset(",.!?;:'\"()-，。！？；：、…“”‘’（）《》—")
+"""Punctuation that is read as a pause or not at all; any other symbol is not spoken as written."""
 
 
 class Vocabulary:
@@ -38,7 +41,7 @@ class Vocabulary:
         self._words = _read_words(words_path) if words_path.exists() else None
 
     def unknown_words(self, text: str) -> list[str]:
-        """List the words of `text` that the checkpoint does not know, each once, in order."""
+        """List the words, then the symbols, that the checkpoint does not know, each once, in order."""
         text = without_tokens(text, " ")
         words = self._unlisted(text, self._words) if self._words else self._untokenized(text)
         return list(dict.fromkeys(words))
@@ -58,7 +61,8 @@ class Vocabulary:
     @staticmethod
     def _unlisted(text: str, known: frozenset[str]) -> list[str]:
         words = [word.lower() for word in _WORD.findall(text)]
-        return [word for word in words if word.isdecimal() or word not in known]
+        symbols = [symbol for symbol in _SYMBOL.findall(text) if symbol not in _MARKS]
+        return [word for word in words if word.isdecimal() or word not in known] + symbols
 
     def _untokenized(self, text: str) -> list[str]:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
