@@ -74,12 +74,7 @@ class TritonPythonModel:
             "untrained": self._checkpoint.untrained,
         }
         self._finished_calls = FinishedCalls()
-        # Whoever stops the server reads it: server 2.51 refuses BLS calls from SIGTERM on, so
-        # running requests have to end before.
-        self._running_family = pb_utils.MetricFamily(
-            RUNNING_METRIC, "Requests that chattts is speaking", pb_utils.MetricFamily.GAUGE
-        )
-        self._running = self._running_family.Metric(labels={"version": args["model_version"]})
+        self._running = RunningGauge(args["model_version"])
         self._start_threads()
 
     def _start_threads(self) -> None:
@@ -140,7 +135,7 @@ class TritonPythonModel:
         if not self._slots.acquire(blocking=False):
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
-        self._running.increment(1)
+        self._running.add(1)
         self._streams.submit(self._stream, speech, responses)
 
     def _stream(self, speech: Speech, responses: Responses) -> None:
@@ -148,7 +143,7 @@ class TritonPythonModel:
             self._guarded(responses, speech.run)
             speech.drain()
         finally:
-            self._running.increment(-1)
+            self._running.add(-1)
             self._slots.release()
 
     def _plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
@@ -171,6 +166,25 @@ class TritonPythonModel:
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
         return {name: t.as_numpy() if t else None for name, t in tensors.items()}
+
+
+class RunningGauge:
+    """Requests that are being spoken, as a metric.
+
+    Whoever stops the server reads it: server 2.51 refuses BLS calls from SIGTERM on, so running
+    requests have to end before. One change at a time: two at once crash the server.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._family = pb_utils.MetricFamily(
+            RUNNING_METRIC, "Requests that chattts is speaking", pb_utils.MetricFamily.GAUGE
+        )
+        self._metric = self._family.Metric(labels={"version": version})
+        self._lock = threading.Lock()
+
+    def add(self, change: int) -> None:
+        with self._lock:
+            self._metric.increment(change)
 
 
 class Responses:

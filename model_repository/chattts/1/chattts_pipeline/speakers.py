@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 NUM_CODEBOOKS = 4
 NUM_AUDIO_CODES = 625
-LIST_VOICES_HINT = (
-    'options={"list_voices": true} lists them, as does the client\'s `voices` command'
-)
+LIST_VOICES_HINT = 'options={"list_voices": true} or the client command `voices` lists them'
 
 _FIRST_CHARACTER = 0x4E00
 _BITS_PER_CHARACTER = 14

@@ -41,7 +41,7 @@ class Vocabulary:
         self._words = _read_words(words_path) if words_path.exists() else None
 
     def unknown_words(self, text: str) -> list[str]:
-        """List the words, then the symbols, that the checkpoint does not know, each once, in order."""
+        """List the words, then the symbols, that the checkpoint does not know, each once."""
         text = without_tokens(text, " ")
         words = self._unlisted(text, self._words) if self._words else self._untokenized(text)
         return list(dict.fromkeys(words))
