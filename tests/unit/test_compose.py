@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.resources
 import json
 import re
 from pathlib import Path
@@ -34,11 +34,8 @@ def service(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def test_file_follows_the_compose_schema() -> None:
-    spec = importlib.util.find_spec("check_jsonschema")
-    if spec is None or spec.origin is None:
-        pytest.skip("the compose schema comes with the package check-jsonschema")
-    folder = Path(spec.origin).parent / "builtin_schemas" / "vendor"
-    schema = json.loads((folder / "compose-spec.json").read_text(encoding="utf-8"))
+    vendor = importlib.resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
+    schema = json.loads((vendor / "compose-spec.json").read_text(encoding="utf-8"))
     document = yaml.safe_load(VARIABLE.sub(lambda match: match[1], COMPOSE))
     validator = jsonschema.validators.validator_for(schema)
     errors = [f"{e.json_path}: {e.message}" for e in validator(schema).iter_errors(document)]
