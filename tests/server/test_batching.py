@@ -62,6 +62,17 @@ def test_sixteen_at_once_give_the_bits_of_one_by_one(tiny_server: EmbeddedServer
         assert result.finish_reason == "length"
 
 
+def test_a_request_beside_sixty_three_others_gives_the_bits_of_one_alone(
+    tiny_server: EmbeddedServer,
+) -> None:
+    requests = [request_of(number, 10 + number % 7) for number in range(64)]
+    together = generate_together(tiny_server.grpc_url, requests)
+    for number in (0, 31, 63):
+        alone = generate(tiny_server.grpc_url, **requests[number])
+        np.testing.assert_array_equal(together[number].codes, alone.codes)
+        np.testing.assert_array_equal(together[number].hidden, alone.hidden)
+
+
 def test_a_short_request_overtakes_a_long_one(tiny_server: EmbeddedServer) -> None:
     with open_stream(tiny_server.grpc_url) as stream:
         stream.send("long", **request_of(0, 2000), chunk_tokens=100)

@@ -51,6 +51,19 @@ class GatedRunner(FakeRunner):
         return super().decode(sequences, inputs)
 
 
+class FailingWhenOneIsGone(FakeRunner):
+    """Decodes slowly, and raises in the step in which two sequences have become one."""
+
+    has_seen_two = False
+
+    def decode(self, sequences, inputs):  # type: ignore[no-untyped-def]
+        self.has_seen_two |= len(sequences) == 2
+        if self.has_seen_two and len(sequences) == 1:
+            raise RuntimeError("scripted failure")
+        threading.Event().wait(0.005)
+        return super().decode(sequences, inputs)
+
+
 @pytest.fixture
 def mailbox() -> Mailbox:
     return Mailbox()
@@ -151,6 +164,16 @@ def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
     assert "scripted failure" in mailbox.failures[0]
     worker.submit(make_request("b"))
     assert mailbox.wait_for("b")[-1].finish_reason == "length"
+
+
+def test_what_a_step_did_before_it_raised_is_delivered(start: Start, mailbox: Mailbox) -> None:
+    """The deadline ends "late" in the very step whose decode raises."""
+    worker = start(FailingWhenOneIsGone())
+    worker.submit(make_request("steady", max_new_tokens=200))
+    worker.submit(make_request("late", max_new_tokens=200, deadline_s=time.monotonic() + 0.2))
+    assert mailbox.wait_for("late")[-1].finish_reason == "deadline"
+    assert mailbox.wait_for("steady")[-1].error == "the engine failed: scripted failure"
+    assert worker.num_unfinished == 0
 
 
 def test_a_fault_outside_a_step_is_reported_as_the_end(start: Start, mailbox: Mailbox) -> None:

@@ -65,6 +65,7 @@ class Engine:
         self._end_of_text_id = end_of_text_id
         self._sampler = sampler or Sampler()
         self._sequences: dict[str, Sequence] = {}
+        self._outputs: list[StepOutput] = []
 
     @property
     def has_unfinished(self) -> bool:
@@ -110,37 +111,49 @@ class Engine:
 
     def abort(self, request_id: str) -> list[StepOutput]:
         """End a request with finish reason "cancelled"; an unknown id is not an error."""
-        sequence = self._sequences.get(request_id)
-        return [] if sequence is None else [self._finish(sequence, "cancelled")]
+        if request_id in self._sequences:
+            self._finish(self._sequences[request_id], "cancelled")
+        return self._take_outputs()
 
     def fail_all(self, error: str) -> list[StepOutput]:
-        """End every running request with an error, after a step that raised."""
-        return [self._finish(s, "error", error) for s in list(self.scheduler.running)]
+        """End every running request with an error, after a step that raised.
+
+        Returns:
+            Also what that step had done to other requests before it raised.
+        """
+        for sequence in list(self.scheduler.running):
+            self._finish(sequence, "error", error)
+        return self._take_outputs()
 
     def step(self, now_s: float) -> list[StepOutput]:
         """Advance every running sequence; return what happened, in order."""
-        outputs = self._expire(now_s)
+        self._expire(now_s)
         schedule = self.scheduler.schedule(now_s)
         for sequence in schedule.preempted:
             self.runner.release(sequence)
         if schedule.prefills:
-            outputs += self._sample(schedule.prefills, self._prefill(schedule.prefills))
+            self._sample(schedule.prefills, self._prefill(schedule.prefills))
         decodes = [s for s in schedule.decodes if s.status is SequenceStatus.RUNNING]
         if decodes:
-            outputs += self._sample(decodes, self._decode(decodes))
+            self._sample(decodes, self._decode(decodes))
         self.stats.num_steps += 1
         if not self._sequences:
             self.scheduler.check_integrity()
+        return self._take_outputs()
+
+    def _take_outputs(self) -> list[StepOutput]:
+        outputs, self._outputs = self._outputs, []
         return outputs
 
-    def _expire(self, now_s: float) -> list[StepOutput]:
+    def _expire(self, now_s: float) -> None:
         """End the requests whose deadline has passed."""
         late = [
             sequence
             for sequence in self._sequences.values()
             if sequence.request.deadline_s is not None and now_s >= sequence.request.deadline_s
         ]
-        return [self._finish(sequence, "deadline") for sequence in late]
+        for sequence in late:
+            self._finish(sequence, "deadline")
 
     def _prefill(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
         """Compute the prompts one by one; return the (B, H) hidden states of their last tokens."""
@@ -149,7 +162,6 @@ class Engine:
             inputs = self._embeddings.prompt(sequence.request)
             last.append(self.runner.prefill(sequence, inputs)[-1])
             sequence.num_computed_tokens = len(inputs)
-            self.stats.num_prefilled_tokens += len(inputs)
         return np.stack(last)
 
     def _decode(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
@@ -164,11 +176,8 @@ class Engine:
         self.stats.num_decoded_tokens += len(sequences)
         return hidden
 
-    def _sample(
-        self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]
-    ) -> list[StepOutput]:
+    def _sample(self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]) -> None:
         """Draw the next token of the sequences that have computed all they know."""
-        outputs: list[StepOutput] = []
         finite = np.isfinite(hidden).all(axis=1)
         for mode in ("code", "text"):
             rows = [
@@ -177,31 +186,26 @@ class Engine:
                 if sequence.request.mode == mode and sequence.needs_sampling and finite[row]
             ]
             if rows:
-                outputs += self._draw([sequences[row] for row in rows], hidden[rows], mode)
+                self._draw([sequences[row] for row in rows], hidden[rows], mode)
         for row in np.flatnonzero(~finite):
-            outputs.append(
-                self._finish(sequences[row], "error", "the network gave a non-finite value")
-            )
-        return outputs
+            self._finish(sequences[row], "error", "the network gave a non-finite value")
 
     def _draw(
         self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32], mode: str
-    ) -> list[StepOutput]:
+    ) -> None:
         """Sample one token each for sequences of one mode and apply it."""
         if mode == "code":
             logits, end_token = self.runner.code_logits(hidden), self.gpt.end_of_speech
         else:
             logits, end_token = self.runner.text_logits(hidden)[:, None], self._end_of_text_id
         tokens = self._sample_rows(sequences, logits, end_token)
-        outputs = []
         for row, sequence in enumerate(sequences):
             token, attempt = tokens[row], 0
             while sequence.num_generated == 0 and end_token in token and attempt < MAX_EOS_RETRIES:
                 attempt += 1
                 sequence.noise_seed = derive_seed(sequence.request.sampling.seed, attempt)
                 token = self._sample_rows([sequence], logits[row : row + 1], end_token)[0]
-            outputs.append(self._apply(sequence, token, hidden[row], end_token))
-        return outputs
+            self._apply(sequence, token, hidden[row], end_token)
 
     def _sample_rows(
         self, sequences: SequenceOf[Sequence], logits: NDArray[np.float32], end_token: int
@@ -218,24 +222,29 @@ class Engine:
         token: NDArray[np.int32],
         hidden: NDArray[np.float32],
         end_token: int,
-    ) -> StepOutput:
+    ) -> None:
         """Append a drawn token, or end the sequence."""
         if end_token in token:
             if sequence.num_generated == 0:
                 error = f"the model ended at once, with {MAX_EOS_RETRIES} derived seeds too"
-                return self._finish(sequence, "error", error)
-            return self._finish(sequence, "eos")
+                self._finish(sequence, "error", error)
+            else:
+                self._finish(sequence, "eos")
+            return
         sequence.append(token)
         if sequence.num_generated == sequence.request.sampling.max_new_tokens:
-            self._finish(sequence, "length")
-        return StepOutput(sequence, token, hidden, sequence.finish_reason)
+            self._remove(sequence, "length")
+        self._outputs.append(StepOutput(sequence, token, hidden, sequence.finish_reason))
 
-    def _finish(self, sequence: Sequence, reason: FinishReason, error: str = "") -> StepOutput:
-        """Take the sequence out of the engine, with everything it holds."""
+    def _finish(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
+        """End a sequence without a further token."""
+        self._remove(sequence, reason, error)
+        self._outputs.append(StepOutput(sequence, finish_reason=reason))
+
+    def _remove(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
+        """Take a sequence out of the engine, with everything it holds."""
         sequence.finish_reason = reason
         sequence.error = error
         self.scheduler.finish(sequence)
         self.runner.release(sequence)
         del self._sequences[sequence.id]
-        self.stats.num_finished += 1
-        return StepOutput(sequence, finish_reason=reason)

@@ -15,6 +15,3 @@ class EngineStats:
     """Network calls that decoded a batch."""
     num_decoded_tokens: int = 0
     """Rows over all decode calls; divided by num_decode_steps this is the mean batch."""
-    num_prefilled_tokens: int = 0
-    num_finished: int = 0
-    """Requests that ended, for whatever reason."""
