@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,7 +18,8 @@ import numpy as np
 import pytest
 import selfcheck
 import stamp
-from build_repository import OWN_REPOSITORY, STAGING, main
+from build_repository import OWN_REPOSITORY, STAGING
+from build_runs import read_json, run
 from checkpoint import Checkpoint
 from conftest import DEMO_CHECKPOINT, ROOT, TINY_CHECKPOINT
 from golden import TINY_ARRAYS, assert_close
@@ -33,21 +33,12 @@ FRONT = "chattts/1/weights"
 MODELS = ["chattts", "chattts_gpt", "chattts_unary", "chattts_vocoder"]
 
 
-def run(repository: Path, checkpoint: Path = TINY_CHECKPOINT, *options: str) -> int:
-    return main(["--checkpoint", str(checkpoint), "--output", str(repository), *options])
-
-
 def state(repository: Path) -> dict[str, tuple[int, bytes]]:
     files = [path for path in repository.rglob("*") if path.is_file()]
     return {
         str(path.relative_to(repository)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in files
     }
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
 
 
 @pytest.fixture(scope="module")
@@ -322,90 +313,3 @@ def test_a_checkpoint_of_other_sizes_takes_the_same_path(tmp_path: Path) -> None
     assert front["context_steps"] == 18
     assert run(repository, checkpoint, "--precision", "int8") == 0
     assert run(repository, checkpoint, "--runner", "torch") == 0
-
-
-def test_int8_is_refused_for_torch(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        run(tmp_path, TINY_CHECKPOINT, "--runner", "torch", "--precision", "int8")
-
-
-def test_a_folder_without_a_checkpoint_is_named_and_nothing_is_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path / "repository", tmp_path / "nowhere") == 1
-    assert "no checkpoint there, asset/gpt/config.json" in capsys.readouterr().err
-    assert not (tmp_path / "repository").exists()
-
-
-def test_a_head_size_that_the_runtime_refuses_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sizes = make_sizes(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], 48, 64, 1, 2, (16, 8, 1),
-                       (16, 16, 8, 1), (16, 32, 1))  # fmt: skip
-    write_checkpoint(tmp_path / "odd", sizes, seed=0)
-    assert run(tmp_path / "repository", tmp_path / "odd") == 1
-    assert "head_dim: 24 is no multiple of 16" in capsys.readouterr().err
-
-
-VOICE = {"name": "a", "speaker": "", "language": "en", "description": "d"}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[", "not a voices file"),
-        ('{"voices": [{"name": "a"}]}', "not a voices file"),
-        (
-            '{"voices": [{"name": "a", "language": "en", "description": ""}]}',
-            "voice a: no speaker, no audio_prompt",
-        ),
-        (json.dumps({"voices": [VOICE]}), "voice a: not a speaker string"),
-        (json.dumps({"voices": [VOICE, VOICE]}), "names must be unique"),
-        (json.dumps({"voices": [], "default": "b"}), "the default one of them"),
-        ((DEMO_CHECKPOINT / "voices.json").read_text(encoding="utf-8"), "256 values, 64 finite"),
-    ],
-)
-def test_voices_that_do_not_fit_are_refused(
-    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    checkpoint = Path(shutil.copytree(TINY_CHECKPOINT, tmp_path / "tiny"))
-    (checkpoint / "voices.json").write_text(content, encoding="utf-8")
-    assert run(tmp_path / "repository", checkpoint) == 1
-    assert message in capsys.readouterr().err
-
-
-def drop_control_token(tokenizer: dict[str, Any]) -> None:
-    tokenizer["added_tokens"] = [
-        token for token in tokenizer["added_tokens"] if token["content"] != "[Ptts]"
-    ]
-
-
-def add_token(tokenizer: dict[str, Any]) -> None:
-    tokenizer["model"]["vocab"]["zzz"] = 223
-
-
-def drop_model(tokenizer: dict[str, Any]) -> None:
-    del tokenizer["model"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (drop_control_token, "control tokens missing: [Ptts]"),
-        (add_token, "id 223, but only 223 text embeddings"),
-        (drop_model, "not a WordPiece tokenizer file"),
-    ],
-)
-def test_a_tokenizer_that_does_not_fit_is_refused(
-    change: Callable[[dict[str, Any]], None],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    checkpoint = Path(shutil.copytree(TINY_CHECKPOINT, tmp_path / "tiny"))
-    path = checkpoint / layout.TOKENIZER_FILE
-    tokenizer = read_json(path)
-    change(tokenizer)
-    path.write_text(json.dumps(tokenizer), encoding="utf-8")
-    assert run(tmp_path / "repository", checkpoint) == 1
-    assert message in capsys.readouterr().err
