@@ -14,7 +14,6 @@ import select
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -34,6 +33,7 @@ from server_files import (
     server_environment,
 )
 from server_log import explain_failure, has_crashed
+from server_metrics import num_running
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 
@@ -42,10 +42,6 @@ _START_ATTEMPTS = 3
 """Tries at a start that failed by chance: a free port that another process took first, or a crash
 of server 2.51 while its Python models load on a starved machine (see docs/decisions.md)."""
 _DRAIN_POLL_S = 0.1
-_METRICS_LIMIT_S = 5.0
-_RUNNING_METRIC = "chattts_running_requests"
-"""Gauge of the front model. Server 2.51 refuses BLS calls from SIGTERM on, so its running requests
-have to end before."""
 _DRAIN_MARGIN_S = 10.0
 _PORT_TAKEN = "already in use"
 
@@ -292,17 +288,10 @@ class EmbeddedServer:
 
     def _drain(self, deadline: float) -> None:
         """Wait until the front model speaks nothing any more."""
-        while self.ports is not None and self._num_running() > 0 and time.monotonic() < deadline:
+        while self.ports is not None and time.monotonic() < deadline:
+            if num_running(self.metrics_url) == 0:
+                return
             time.sleep(_DRAIN_POLL_S)
-
-    def _num_running(self) -> float:
-        """Read the front model's gauge; 0 where there is no such model or no answer."""
-        try:
-            with urllib.request.urlopen(self.metrics_url, timeout=_METRICS_LIMIT_S) as response:
-                lines = response.read().decode().splitlines()
-        except (OSError, http.client.HTTPException):
-            return 0.0
-        return sum(float(line.split()[-1]) for line in lines if line.startswith(_RUNNING_METRIC))
 
     def kill(self) -> int | None:
         """End the server at once and remove its traces; returns as `stop` does."""
