@@ -57,8 +57,10 @@ class FakeRunner:
         """Sequences whose cache is held."""
         return len(self._states)
 
-    def prefill(self, sequence: Sequence, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        state = np.zeros(HIDDEN, dtype=np.float32)
+    def prefill(
+        self, sequence: Sequence, inputs: NDArray[np.float32], start: int
+    ) -> NDArray[np.float32]:
+        state = self._states[sequence.id] if start else np.zeros(HIDDEN, dtype=np.float32)
         hidden = []
         for row in inputs:
             state = self._advance(state, row)

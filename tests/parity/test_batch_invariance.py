@@ -23,6 +23,8 @@ TEXTS = [
     "ten",
     "今天是三月六日，星期二",
 ]
+CHUNK = 4
+"""Prompt tokens per call: every prompt but the shortest takes several steps."""
 LENGTHS = [90, 12, 55, 33, 71, 5, 48, 26, 80, 19, 64, 40, 9, 30, 52, 15]
 Steps = list[tuple[NDArray[np.int32], NDArray[np.int32]]]
 
@@ -31,6 +33,11 @@ Steps = list[tuple[NDArray[np.int32], NDArray[np.int32]]]
 def weights(request: pytest.FixtureRequest, build_repository: RepositoryFactory) -> Path:
     repository = build_repository(DEMO_CHECKPOINT, request.param)
     return repository / "chattts_gpt" / "1" / "weights"
+
+
+def make_config(**limits: int) -> EngineConfig:
+    budget = {"max_num_batched_tokens": 2 * CHUNK, "prefill_chunk_tokens": CHUNK}
+    return EngineConfig(**budget, **limits)
 
 
 def make_request(loaded: LoadedEngine, number: int) -> GenerationRequest:
@@ -76,7 +83,7 @@ def assert_same_bits(actual: dict[str, Steps], expected: dict[str, Steps]) -> No
 
 @pytest.fixture(scope="module")
 def alone(weights: Path) -> dict[str, Steps]:
-    loaded = load_engine(weights, EngineConfig(num_threads=1))
+    loaded = load_engine(weights, make_config(num_threads=1))
     results: dict[str, Steps] = {}
     for number in range(len(LENGTHS)):
         results |= run(loaded, [number])
@@ -87,12 +94,24 @@ def alone(weights: Path) -> dict[str, Steps]:
 def test_neighbours_change_no_bit(
     weights: Path, alone: dict[str, Steps], max_num_seqs: int, gap_steps: int
 ) -> None:
-    loaded = load_engine(weights, EngineConfig(max_num_seqs=max_num_seqs))
+    loaded = load_engine(weights, make_config(max_num_seqs=max_num_seqs))
     assert_same_bits(run(loaded, list(range(len(LENGTHS))), gap_steps), alone)
     assert loaded.engine.stats.num_decode_steps < sum(LENGTHS) / 3
 
 
 def test_preemption_changes_no_bit(weights: Path, alone: dict[str, Steps]) -> None:
-    loaded = load_engine(weights, EngineConfig(max_num_seqs=8, num_kv_blocks=24))
+    loaded = load_engine(weights, make_config(max_num_seqs=8, num_kv_blocks=24))
     assert_same_bits(run(loaded, list(range(len(LENGTHS)))), alone)
     assert loaded.engine.scheduler.num_preemptions > 0
+
+
+def test_prefill_in_chunks_computes_what_prefill_at_once_computes(weights: Path) -> None:
+    """Up to rounding (int8 levels too): chunks depend on the configuration, not on the load."""
+
+    def last_hidden(chunk: int) -> NDArray[np.float32]:
+        loaded = load_engine(weights, EngineConfig(prefill_chunk_tokens=chunk))
+        steps = run(loaded, [0])["0"]
+        return np.stack([hidden.view(np.float32) for _, hidden in steps[:2]])
+
+    whole, chunked = last_hidden(64), last_hidden(3)
+    assert np.abs(chunked - whole).max() < 1e-2 * np.abs(whole).max()

@@ -146,7 +146,7 @@ def write_random_weights(folder: Path, sizes: GptSizes, rng: np.random.Generator
 def test_prefill_gives_the_published_hidden_states_and_logits(weights: Path, text: int) -> None:
     sizes = Checkpoint.open(TINY_CHECKPOINT).gpt
     runner = make_runner(weights, sizes, EngineConfig(num_kv_blocks=8))
-    hidden = runner.prefill(make_sequence([6, 3]), TINY_ARRAYS[f"embed_{text}"])
+    hidden = runner.prefill(make_sequence([6, 3]), TINY_ARRAYS[f"embed_{text}"], 0)
     assert_close(hidden, TINY_ARRAYS[f"prefill_hidden_{text}"])
     assert_close(runner.code_logits(hidden[-1:])[0], TINY_ARRAYS[f"prefill_logits_{text}"])
 
@@ -221,7 +221,7 @@ def test_any_number_of_neighbours_changes_no_bit_at_sizes_that_fill_no_register(
     sequences = []
     for number in range(16):
         sequence = make_sequence([number, 47 - number], 1 + number)
-        runner.prefill(sequence, rng.normal(size=(1 + number, 52)).astype(np.float32))
+        runner.prefill(sequence, rng.normal(size=(1 + number, 52)).astype(np.float32), 0)
         sequences.append(sequence)
     inputs = rng.normal(size=(16, 52)).astype(np.float32)
 

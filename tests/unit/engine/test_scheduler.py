@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 from chattts_engine.block_manager import BlockManager
-from chattts_engine.scheduler import PRIORITY_HEAD_START_S, Scheduler
+from chattts_engine.config import EngineConfig
+from chattts_engine.scheduler import PRIORITY_HEAD_START_S, PrefillChunk, Schedule, Scheduler
 from chattts_engine.sequence import Sequence, SequenceStatus
 from fakes import CODEBOOKS, make_request
 
 
-def make_scheduler(
-    num_blocks: int = 64, max_num_seqs: int = 4, max_num_batched_tokens: int = 512
-) -> Scheduler:
-    return Scheduler(BlockManager(num_blocks, 16), max_num_seqs, max_num_batched_tokens)
+def make_scheduler(num_blocks: int = 64, decode_steps: int = 1, **limits: int) -> Scheduler:
+    config = EngineConfig(**{"max_num_seqs": 4, **limits})
+    return Scheduler(BlockManager(num_blocks, 16), config, decode_steps)
 
 
 def make_sequence(
@@ -20,17 +20,31 @@ def make_sequence(
     return Sequence.create(request, CODEBOOKS, arrival_s)
 
 
-def names(sequences: list[Sequence]) -> list[str]:
-    return [sequence.id for sequence in sequences]
+def names(items: list[Sequence] | list[PrefillChunk]) -> list[str]:
+    return [item.id if isinstance(item, Sequence) else item.sequence.id for item in items]
 
 
-def test_newcomers_are_prefilled_and_decode_in_the_same_step() -> None:
+def run(schedule: Schedule) -> list[tuple[str, int, int]]:
+    """Do what the engine does to computed positions; return the prefilled chunks."""
+    for sequence in schedule.decodes:
+        sequence.num_computed_tokens += 1
+    for chunk in schedule.prefills:
+        assert chunk.start == chunk.sequence.num_computed_tokens
+        chunk.sequence.num_computed_tokens = chunk.end
+    return [(chunk.sequence.id, chunk.start, chunk.end) for chunk in schedule.prefills]
+
+
+def test_a_newcomer_is_prefilled_first_and_decodes_from_the_next_step_on() -> None:
     scheduler = make_scheduler()
-    scheduler.add(make_sequence("a"))
+    sequence = make_sequence("a")
+    scheduler.add(sequence)
     schedule = scheduler.schedule(1.0)
-    assert names(schedule.prefills) == ["a"]
+    assert schedule.decodes == []
+    assert run(schedule) == [("a", 0, 5)]
+    assert sequence.first_scheduled_s == 1.0
+    schedule = scheduler.schedule(2.0)
     assert names(schedule.decodes) == ["a"]
-    assert schedule.prefills[0].first_scheduled_s == 1.0
+    assert schedule.prefills == []
 
 
 def test_slots_bound_the_running_sequences() -> None:
@@ -53,12 +67,41 @@ def test_a_finished_sequences_blocks_are_reused_in_the_next_step() -> None:
     assert second.block_table == table
 
 
-def test_prefill_budget_is_kept_but_one_prompt_may_exceed_it() -> None:
-    scheduler = make_scheduler(max_num_batched_tokens=50)
-    scheduler.add(make_sequence("long", prompt_tokens=60))
+def test_prompts_are_computed_in_chunks_under_a_budget_per_step() -> None:
+    scheduler = make_scheduler(max_num_batched_tokens=40, prefill_chunk_tokens=32)
+    scheduler.add(make_sequence("long", prompt_tokens=110))
     scheduler.add(make_sequence("short", prompt_tokens=10, arrival_s=1.0))
-    assert names(scheduler.schedule(0.0).prefills) == ["long"]
-    assert names(scheduler.schedule(0.0).prefills) == ["short"]
+    scheduler.add(make_sequence("next", prompt_tokens=33, arrival_s=2.0))
+    assert run(scheduler.schedule(0.0)) == [("long", 0, 32), ("long", 32, 64)]
+    assert run(scheduler.schedule(0.0)) == [("long", 64, 96), ("long", 96, 110)]
+    assert run(scheduler.schedule(0.0)) == [("short", 0, 10), ("next", 0, 32)]
+    schedule = scheduler.schedule(0.0)
+    assert names(schedule.decodes) == ["long", "short"]
+    assert run(schedule) == [("next", 32, 33)]
+
+
+@pytest.mark.parametrize("budget", [1, 7, 64, 1000])
+def test_chunks_do_not_depend_on_the_budget_or_the_neighbours(budget: int) -> None:
+    scheduler = make_scheduler(max_num_batched_tokens=budget, prefill_chunk_tokens=16)
+    for name, length in (("a", 30), ("b", 16), ("c", 65)):
+        scheduler.add(make_sequence(name, length, arrival_s=ord(name)))
+    chunks = [chunk for _ in range(20) for chunk in run(scheduler.schedule(0.0))]
+    assert [c for c in chunks if c[0] == "a"] == [("a", 0, 16), ("a", 16, 30)]
+    assert [c for c in chunks if c[0] == "b"] == [("b", 0, 16)]
+    edges = [0, 16, 32, 48, 64, 65]
+    assert [c for c in chunks if c[0] == "c"] == [
+        ("c", start, end) for start, end in zip(edges, edges[1:], strict=False)
+    ]
+
+
+def test_blocks_are_reserved_for_all_the_steps_of_a_call_but_not_beyond_the_longest() -> None:
+    scheduler = make_scheduler(decode_steps=40)
+    sequence = make_sequence("a", prompt_tokens=5)  # may generate 12
+    scheduler.add(sequence)
+    run(scheduler.schedule(0.0))
+    assert len(sequence.block_table) == 1
+    scheduler.schedule(0.0)
+    assert len(sequence.block_table) == 2
 
 
 def test_a_high_priority_overtakes_the_queue() -> None:
@@ -80,7 +123,8 @@ def test_a_full_pool_preempts_the_last_in_order_and_keeps_the_first() -> None:
     first, second = make_sequence("a", 15), make_sequence("b", 15, arrival_s=1.0)
     scheduler.add(first)
     scheduler.add(second)
-    for sequence in scheduler.schedule(0.0).decodes:
+    scheduler.schedule(0.0)
+    for sequence in (first, second):
         sequence.num_computed_tokens = 16  # the block is full, the next position needs another
     schedule = scheduler.schedule(0.0)
     assert names(schedule.preempted) == ["b"]

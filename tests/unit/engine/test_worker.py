@@ -106,7 +106,7 @@ def test_chunks_have_the_asked_sizes_and_hold_every_token(start: Start, mailbox:
 def test_the_shortest_requests_end_in_order(
     start: Start, mailbox: Mailbox, num_tokens: int
 ) -> None:
-    """A newcomer is prefilled and decoded in one step, so it may end with its second token."""
+    """The prefill draws the first token, so it may also be the last."""
     start().submit(make_request("a", max_new_tokens=num_tokens, first_chunk_tokens=1))
     chunks = mailbox.wait_for("a")
     assert sum(len(chunk.tokens) for chunk in chunks) == num_tokens

@@ -26,7 +26,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "block_size": (BLOCK_SIZES[0], BLOCK_SIZES[-1]),
     "num_kv_blocks": (0, 1 << 24),
     "max_num_waiting": (0, 1 << 20),
-    "max_num_batched_tokens": (16, 1 << 20),
+    "max_num_batched_tokens": (1, 1 << 20),
+    "prefill_chunk_tokens": (1, 1 << 20),
     "num_threads": (0, 1024),
 }
 
@@ -45,8 +46,10 @@ class EngineConfig:
     """Blocks in the pool; 0 = 1024 tokens per sequence, but one of max_model_len at least."""
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
-    max_num_batched_tokens: int = 512
-    """Prompt tokens prefilled per step, except that one prompt always may run."""
+    max_num_batched_tokens: int = 64
+    """Prompt tokens computed per step beside the decoding sequences, rounded up to chunks."""
+    prefill_chunk_tokens: int = 32
+    """Prompt tokens computed in one network call."""
     num_threads: int = 0
     """Threads of the CPU runner; 0 lets the runner's library choose."""
 

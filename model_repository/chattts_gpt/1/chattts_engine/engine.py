@@ -1,7 +1,8 @@
 """Engine: add requests, step, abort. Synchronous, single-threaded, knows no clock of its own.
 
-One step prefills the newly admitted sequences, then decodes every running one; a sequence that
-ends frees its slot and blocks within the step, and the next step gives them to a waiting one.
+One step computes a bounded number of prompt tokens and decodes every sequence whose prompt was
+done before; a sequence that ends frees its slot and blocks within the step, and the next step gives
+them to a waiting one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from .block_manager import BlockManager
 from .config import EngineConfig, GPTConfig
 from .embeddings import Embeddings
 from .noise import derive_seed
-from .runner import Runner
+from .runner import FusedRunner, Runner
 from .sampler import Sampler
 from .sampling_rows import sampling_rows
-from .scheduler import Scheduler
+from .scheduler import PrefillChunk, Scheduler
 from .sequence import FinishReason, GenerationRequest, Sequence, SequenceStatus
 from .stats import EngineStats
 
 MAX_EOS_RETRIES = 8
 """Derived seeds tried when the very first token is the end token."""
+NOT_FINITE = "the network gave a non-finite value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +39,7 @@ class StepOutput:
     hidden: NDArray[np.float32] | None = None
     """(H,) hidden state that predicted the token."""
     finish_reason: FinishReason | None = None
-    """Set on a sequence's last output. The sequence itself may be further along, since a newcomer
-    has two outputs in one step."""
+    """Set on a sequence's last output."""
 
 
 class Engine:
@@ -57,10 +58,10 @@ class Engine:
         self.gpt = gpt
         self.stats = EngineStats()
         self.block_manager = BlockManager(config.pool_blocks(), config.block_size)
-        self.scheduler = Scheduler(
-            self.block_manager, config.max_num_seqs, config.max_num_batched_tokens
-        )
         self.runner = runner
+        self._fused = runner if isinstance(runner, FusedRunner) else None
+        decode_steps = self._fused.max_fused_steps if self._fused else 1
+        self.scheduler = Scheduler(self.block_manager, config, decode_steps)
         self._embeddings = embeddings
         self._end_of_text_id = end_of_text_id
         self._sampler = sampler or Sampler()
@@ -131,11 +132,14 @@ class Engine:
         schedule = self.scheduler.schedule(now_s)
         for sequence in schedule.preempted:
             self.runner.release(sequence)
-        if schedule.prefills:
-            self._sample(schedule.prefills, self._prefill(schedule.prefills))
-        decodes = [s for s in schedule.decodes if s.status is SequenceStatus.RUNNING]
-        if decodes:
-            self._sample(decodes, self._decode(decodes))
+        fused = [s for s in schedule.decodes if self._can_fuse(s)]
+        single = [s for s in schedule.decodes if not self._can_fuse(s)]
+        if single:
+            self._sample(single, self._decode(single))
+        if fused:
+            self._decode_fused(fused)
+        for chunk in schedule.prefills:
+            self._prefill(chunk)
         self.stats.num_steps += 1
         if not self._sequences:
             self.scheduler.check_integrity()
@@ -155,14 +159,15 @@ class Engine:
         for sequence in late:
             self._finish(sequence, "deadline")
 
-    def _prefill(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
-        """Compute the prompts one by one; return the (B, H) hidden states of their last tokens."""
-        last = []
-        for sequence in sequences:
-            inputs = self._embeddings.prompt(sequence.request)
-            last.append(self.runner.prefill(sequence, inputs)[-1])
-            sequence.num_computed_tokens = len(inputs)
-        return np.stack(last)
+    def _prefill(self, chunk: PrefillChunk) -> None:
+        """Compute a chunk of a prompt; the last one of it also draws the first token."""
+        sequence = chunk.sequence
+        inputs = self._embeddings.prompt(sequence.request)[chunk.start : chunk.end]
+        hidden = self.runner.prefill(sequence, inputs, chunk.start)
+        sequence.num_computed_tokens = chunk.end
+        self.stats.num_prefilled_tokens += len(inputs)
+        if sequence.is_prefilled:
+            self._sample([sequence], hidden[-1:])
 
     def _decode(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
         """Feed each sequence its next known token; return the (B, H) hidden states."""
@@ -176,6 +181,32 @@ class Engine:
         self.stats.num_decoded_tokens += len(sequences)
         return hidden
 
+    def _can_fuse(self, sequence: Sequence) -> bool:
+        """Whether the runner itself draws this sequence's next tokens."""
+        is_code = sequence.request.mode == "code"
+        return self._fused is not None and is_code and sequence.is_caught_up
+
+    def _decode_fused(self, sequences: SequenceOf[Sequence]) -> None:
+        """Let the runner draw several tokens of each sequence, and apply them in order."""
+        assert self._fused is not None
+        fewest = min(s.max_num_tokens - s.num_tokens for s in sequences)
+        num_steps = min(self._fused.max_fused_steps, fewest)
+        end_token = self.gpt.end_of_speech
+        rows = sampling_rows(sequences, self.gpt.num_codebooks, end_token)
+        decoded = self._fused.decode_steps(sequences, rows, num_steps)
+        for tokens, hidden in zip(decoded.tokens, decoded.hidden, strict=True):
+            finite = np.isfinite(hidden).all(axis=1)
+            for row, sequence in enumerate(sequences):
+                if sequence.status is not SequenceStatus.RUNNING:
+                    continue  # it ended in an earlier one of these steps
+                sequence.num_computed_tokens += 1
+                self.stats.num_decoded_tokens += 1
+                if finite[row]:
+                    self._apply(sequence, tokens[row], hidden[row], end_token)
+                else:
+                    self._finish(sequence, "error", NOT_FINITE)
+        self.stats.num_decode_steps += num_steps
+
     def _sample(self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]) -> None:
         """Draw the next token of the sequences that have computed all they know."""
         finite = np.isfinite(hidden).all(axis=1)
@@ -188,7 +219,7 @@ class Engine:
             if rows:
                 self._draw([sequences[row] for row in rows], hidden[rows], mode)
         for row in np.flatnonzero(~finite):
-            self._finish(sequences[row], "error", "the network gave a non-finite value")
+            self._finish(sequences[row], "error", NOT_FINITE)
 
     def _draw(
         self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32], mode: str

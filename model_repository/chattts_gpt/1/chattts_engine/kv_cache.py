@@ -50,6 +50,11 @@ class KvCache:
         self._data[:, target, :, :num_tokens] = self._data[:, source, :, :num_tokens]
         self.release(source)
 
+    def swap(self, row: int, other: int, num_tokens: int) -> None:
+        """Exchange the first num_tokens positions of two rows."""
+        rows = [row, other]
+        self._data[:, rows, :, :num_tokens] = self._data[:, rows[::-1], :, :num_tokens]
+
     def release(self, row: int) -> None:
         """Give a row's pages back to the operating system; it reads as zeros afterwards."""
         for tensor in range(self.num_tensors):

@@ -1,8 +1,8 @@
 """OnnxRunner: the network on CPU through onnxruntime, keys and values updated in place.
 
 Running sequences occupy rows of the cache. A decode step binds the first B rows, so the runner
-keeps them dense: a newcomer takes the lowest free row, and where none fills a hole the last row
-moves into it. Block tables are accounting here; the memory behind them is KvCache's pages.
+keeps the decoding sequences dense there: the last one moves into a hole that a finished one left.
+Block tables are accounting here; the memory behind them is KvCache's pages.
 """
 
 from __future__ import annotations
@@ -66,14 +66,17 @@ class OnnxRunner:
         self._rows: list[Sequence | None] = [None] * config.max_num_seqs
         self._decode_bindings: dict[int, _Binding] = {}
 
-    def prefill(self, sequence: Sequence, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    def prefill(
+        self, sequence: Sequence, inputs: NDArray[np.float32], start: int
+    ) -> NDArray[np.float32]:
         """See Runner."""
-        row = self._rows.index(None)
-        self._rows[row] = sequence
+        if start == 0:
+            self._rows[self._rows.index(None)] = sequence
+        row = next(row for row, occupant in enumerate(self._rows) if occupant is sequence)
         binding = _Binding(self._session, self._cache, row, 1, len(inputs))
         binding.inputs[0] = inputs
-        binding.last_key_index[:] = len(inputs) - 1
-        binding.longest[...] = len(inputs)
+        binding.last_key_index[:] = start + len(inputs) - 1
+        binding.longest[...] = start + len(inputs)
         hidden: NDArray[np.float32] = binding.run()[0]
         return hidden
 
@@ -82,7 +85,7 @@ class OnnxRunner:
     ) -> NDArray[np.float32]:
         """See Runner."""
         batch = len(sequences)
-        self._make_dense(batch)
+        self._make_dense(sequences)
         if batch not in self._decode_bindings:
             self._decode_bindings[batch] = _Binding(self._session, self._cache, 0, batch, 1)
         binding = self._decode_bindings[batch]
@@ -111,14 +114,20 @@ class OnnxRunner:
         logits: NDArray[np.float32] = self._text_head.run(["logits"], {"hidden": hidden})[0]
         return logits
 
-    def _make_dense(self, batch: int) -> None:
-        """Move sequences so that rows 0 ... batch-1 are exactly the occupied ones."""
-        for source in range(batch, len(self._rows)):
-            sequence = self._rows[source]
-            if sequence is not None:
-                target = self._rows.index(None)
-                self._cache.move(source, target, sequence.num_computed_tokens)
-                self._rows[target], self._rows[source] = sequence, None
+    def _make_dense(self, sequences: SequenceOf[Sequence]) -> None:
+        """Move sequences so that rows 0 ... B-1 are exactly the given ones'."""
+        wanted = {id(sequence) for sequence in sequences}
+        batch = len(sequences)
+        sources = [row for row in range(batch, len(self._rows)) if id(self._rows[row]) in wanted]
+        targets = [row for row in range(batch) if id(self._rows[row]) not in wanted]
+        for source, target in zip(sources, targets, strict=True):
+            pair = self._rows[source], self._rows[target]
+            longest = max(0 if s is None else s.num_computed_tokens for s in pair)
+            if pair[1] is None:
+                self._cache.move(source, target, longest)
+            else:  # a prompt that is still being computed
+                self._cache.swap(source, target, longest)
+            self._rows[target], self._rows[source] = pair
 
 
 def _open(path: Path, num_threads: int) -> ort.InferenceSession:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .sampler import SamplingRows
 from .sequence import Sequence
 
 
@@ -18,12 +20,15 @@ class Runner(Protocol):
     block table and computed positions, and changes nothing in it.
     """
 
-    def prefill(self, sequence: Sequence, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Compute positions 0 ... T-1 and keep their keys and values.
+    def prefill(
+        self, sequence: Sequence, inputs: NDArray[np.float32], start: int
+    ) -> NDArray[np.float32]:
+        """Compute positions start ... start + T - 1 and keep their keys and values.
 
         Args:
-            sequence: owns blocks for the T positions.
+            sequence: owns blocks for the positions; those before `start` are computed.
             inputs: (T, H) embeddings.
+            start: first position; 0 begins the sequence.
 
         Returns:
             (T, H) hidden states after the final norm.
@@ -50,3 +55,35 @@ class Runner(Protocol):
 
     def text_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return (N, V) logits of the text head for (N, H) hidden states."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedSteps:
+    """What K fused steps drew for B sequences."""
+
+    tokens: NDArray[np.int32]
+    """(K, B, C)"""
+    hidden: NDArray[np.float32]
+    """(K, B, H) hidden states that predicted the tokens."""
+
+
+@runtime_checkable
+class FusedRunner(Runner, Protocol):
+    """A Runner that also draws tokens and feeds them back itself, several steps per call."""
+
+    max_fused_steps: int
+    """Most steps per call, at least 1."""
+
+    def decode_steps(
+        self, sequences: SequenceOf[Sequence], rows: SamplingRows, num_steps: int
+    ) -> DecodedSteps:
+        """Compute num_steps positions of each sequence, from num_computed_tokens on.
+
+        A sequence that draws the end token goes on; the caller drops what follows.
+
+        Args:
+            sequences: B sequences of mode code whose next input is their last token, each owning
+                the blocks of all the positions.
+            rows: B * C rows for the first step; the runner advances steps, history and end masks.
+            num_steps: K, in 1 ... max_fused_steps.
+        """

@@ -3,7 +3,8 @@
 It never sees a tensor. Waiting sequences are ordered by arrival plus a fixed head start per
 priority, so a high priority overtakes and a low one is still served in the end. When the pool is
 full the sequence that is last in this order gives its blocks back and waits again (pre-emption by
-recompute: its tokens stay known and are fed again).
+recompute: its tokens stay known and are fed again). Prompts are computed in chunks under a budget
+per step, so that a long one does not hold up the sequences that decode.
 """
 
 from __future__ import annotations
@@ -12,20 +13,30 @@ from bisect import insort
 from dataclasses import dataclass, field
 
 from .block_manager import BlockManager
+from .config import EngineConfig
 from .sequence import Sequence, SequenceStatus
 
 PRIORITY_HEAD_START_S = 30.0
 """Seconds by which one priority level overtakes the next: also the longest it can starve it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PrefillChunk:
+    """Prompt positions start ... end - 1 of a sequence."""
+
+    sequence: Sequence
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class Schedule:
     """What the next step does."""
 
-    prefills: list[Sequence] = field(default_factory=list)
-    """Newly admitted; their prompts are computed now, and they decode in the same step."""
+    prefills: list[PrefillChunk] = field(default_factory=list)
+    """In this order; a sequence's chunks follow one another."""
     decodes: list[Sequence] = field(default_factory=list)
-    """Every running sequence, the newly admitted ones included."""
+    """Every running sequence whose prompt was computed before this step."""
     preempted: list[Sequence] = field(default_factory=list)
     """Lost their blocks; the runner must forget them."""
 
@@ -36,14 +47,21 @@ def queue_key(sequence: Sequence) -> float:
 
 
 class Scheduler:
-    """Admission, pre-emption and release of sequences under the slot and block limits."""
+    """Admission, prefill budget, pre-emption and release under the slot and block limits."""
 
     def __init__(
-        self, block_manager: BlockManager, max_num_seqs: int, max_num_batched_tokens: int
+        self, block_manager: BlockManager, config: EngineConfig, decode_steps: int = 1
     ) -> None:
+        """Start empty.
+
+        Args:
+            block_manager: the pool.
+            config: slots, prefill chunk and budget.
+            decode_steps: positions that a running sequence may advance per step.
+        """
         self.block_manager = block_manager
-        self.max_num_seqs = max_num_seqs
-        self.max_num_batched_tokens = max_num_batched_tokens
+        self.config = config
+        self.decode_steps = decode_steps
         self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
         self.num_preemptions = 0
@@ -57,9 +75,13 @@ class Scheduler:
         """Decide the next step; every returned sequence owns the blocks that it needs."""
         schedule = Schedule()
         self._make_room(schedule)
-        if not schedule.preempted:
-            self._admit(schedule, now_s)
-        schedule.decodes = list(self.running)
+        schedule.decodes = [s for s in self.running if s.is_prefilled]
+        budget = self.config.max_num_batched_tokens
+        for sequence in self.running:
+            if not sequence.is_prefilled:
+                budget = self._prefill(sequence, budget, schedule)
+        while budget > 0 and not schedule.preempted and self._can_admit():
+            budget = self._prefill(self._admit(now_s), budget, schedule)
         return schedule
 
     def finish(self, sequence: Sequence) -> None:
@@ -78,7 +100,7 @@ class Scheduler:
         for sequence in sorted(self.running, key=queue_key):
             if sequence.status is not SequenceStatus.RUNNING:
                 continue  # pre-empted for one before it
-            needed = sequence.num_computed_tokens + 1
+            needed = min(sequence.num_computed_tokens + self.decode_steps, sequence.max_num_tokens)
             while not self.block_manager.can_hold(sequence, needed):
                 victim = max(self.running, key=queue_key)
                 self._preempt(victim, schedule)
@@ -95,22 +117,34 @@ class Scheduler:
         schedule.preempted.append(sequence)
         self.add(sequence)
 
-    def _admit(self, schedule: Schedule, now_s: float) -> None:
-        """Admit from the front of the queue while slots, blocks and the token budget last."""
-        num_batched_tokens = 0
-        while self.waiting and len(self.running) < self.max_num_seqs:
-            sequence = self.waiting[0]
-            num_batched_tokens += sequence.request.num_prompt_tokens
-            over_budget = schedule.prefills and num_batched_tokens > self.max_num_batched_tokens
-            # All that is known plus one position: the sequence decodes in the same step, and one
-            # that was pre-empted catches up without losing its blocks on the way.
-            needed = sequence.num_tokens + 1
-            if over_budget or not self.block_manager.can_hold(sequence, needed):
-                return
-            self.waiting.pop(0)
-            self.block_manager.grow(sequence, needed)
-            sequence.status = SequenceStatus.RUNNING
-            if sequence.first_scheduled_s is None:
-                sequence.first_scheduled_s = now_s
-            self.running.append(sequence)
-            schedule.prefills.append(sequence)
+    def _can_admit(self) -> bool:
+        """Whether the front of the queue finds a slot and its blocks."""
+        if not self.waiting or len(self.running) == self.config.max_num_seqs:
+            return False
+        # All that is known plus one position: one that was pre-empted catches up without losing
+        # its blocks on the way.
+        return self.block_manager.can_hold(self.waiting[0], self.waiting[0].num_tokens + 1)
+
+    def _admit(self, now_s: float) -> Sequence:
+        sequence = self.waiting.pop(0)
+        self.block_manager.grow(sequence, sequence.num_tokens + 1)
+        sequence.status = SequenceStatus.RUNNING
+        if sequence.first_scheduled_s is None:
+            sequence.first_scheduled_s = now_s
+        self.running.append(sequence)
+        return sequence
+
+    def _prefill(self, sequence: Sequence, budget: int, schedule: Schedule) -> int:
+        """Take chunks of a prompt while the budget is above zero; return what is left of it.
+
+        Chunks lie at multiples of the chunk size whatever else runs, so that the bits of a prompt
+        do not depend on its neighbours.
+        """
+        size, length = self.config.prefill_chunk_tokens, sequence.request.num_prompt_tokens
+        for start in range(sequence.num_computed_tokens, length, size):
+            if budget <= 0:
+                break
+            end = min(start + size, length)
+            schedule.prefills.append(PrefillChunk(sequence, start, end))
+            budget -= end - start
+        return budget

@@ -97,6 +97,21 @@ class Sequence:
         return self.request.num_prompt_tokens + self.num_generated
 
     @property
+    def max_num_tokens(self) -> int:
+        """Prompt positions plus the most tokens that it may generate."""
+        return self.request.num_prompt_tokens + self.request.sampling.max_new_tokens
+
+    @property
+    def is_prefilled(self) -> bool:
+        """Whether the whole prompt is computed."""
+        return self.num_computed_tokens >= self.request.num_prompt_tokens
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether only the last token is still to be fed: false while pre-empted work is redone."""
+        return self.num_computed_tokens == self.num_tokens - 1
+
+    @property
     def needs_sampling(self) -> bool:
         """Whether everything known is computed, so that the next token is to be drawn."""
         return self.num_computed_tokens == self.num_tokens

@@ -11,7 +11,9 @@ class EngineStats:
 
     num_steps: int = 0
     """Engine steps that ran anything."""
+    num_prefilled_tokens: int = 0
+    """Prompt positions computed, pre-empted ones again."""
     num_decode_steps: int = 0
-    """Network calls that decoded a batch."""
+    """Network steps that decoded a batch."""
     num_decoded_tokens: int = 0
     """Rows over all decode calls; divided by num_decode_steps this is the mean batch."""

@@ -50,9 +50,11 @@ class TorchRunner:
             device=device,
         )
 
-    def prefill(self, sequence: Sequence, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    def prefill(
+        self, sequence: Sequence, inputs: NDArray[np.float32], start: int
+    ) -> NDArray[np.float32]:
         """See Runner."""
-        return self._forward(sequence.block_table, 0, inputs)
+        return self._forward(sequence.block_table, start, inputs)
 
     def decode(
         self, sequences: SequenceOf[Sequence], inputs: NDArray[np.float32]
