@@ -1,0 +1,1 @@
+"""The benchmark behind loadtest/bench.py: cases, checks, floors, targets, report."""

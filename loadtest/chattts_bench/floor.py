@@ -1,0 +1,168 @@
+"""Floor: how fast this machine could run a step if only memory or only arithmetic counted.
+
+A step must at least read every weight once and the keys and values of each sequence's context
+(bytes over read bandwidth), and do two operations per weight and sequence (operations over the rate
+of large matrix products of the layers' shapes). The larger of the two times is the floor.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from .built import Built
+
+_REPETITIONS = 5
+_GEMM_ROWS = 256
+"""Rows of the measured products: enough for the rate of a machine-filling product."""
+_ITEM_BYTES = {onnx.TensorProto.FLOAT: 4, onnx.TensorProto.FLOAT16: 2}
+_READERS: dict[str, Callable[[NDArray[np.float32]], object]] = {
+    "or": lambda part: np.bitwise_or.reduce(part.view(np.uint64)),
+    "sum": lambda part: part.sum(),
+    "max": lambda part: part.view(np.int64).max(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Rates measured in this run, with `num_threads` threads."""
+
+    num_threads: int
+    read_bytes_per_s: float
+    """Best of several reductions over an array much larger than the caches."""
+    fp32_ops_per_s: float
+    int8_ops_per_s: float
+    """Multiplications and additions of matrix products, best of several."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The rates as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What one decode step of a built repository has to move and to compute."""
+
+    precision: str
+    weight_bytes: int
+    num_weights: int
+    kv_bytes_per_token: int
+
+    @classmethod
+    def of(cls, built: Built) -> StepCost:
+        """Read the cost from the graphs that a step runs."""
+        gpt, weights = built.gpt, built.weights
+        hidden, layers = gpt["hidden_size"], gpt["num_layers"]
+        files = [*weights.glob("gpt.onnx*"), *weights.glob("code_head.onnx*")]
+        per_layer = 4 * hidden * hidden + 3 * hidden * gpt["intermediate_size"]
+        head = gpt["num_codebooks"] * gpt["num_audio_tokens"] * hidden
+        return cls(
+            precision=built.precision,
+            weight_bytes=sum(file.stat().st_size for file in files),
+            num_weights=layers * per_layer + head,
+            kv_bytes_per_token=2 * layers * hidden * _kv_item_bytes(weights / "gpt.onnx"),
+        )
+
+    def floor_s(self, machine: Machine, batch: int, context: float) -> float:
+        """Seconds that a step of `batch` sequences with `context` positions each cannot beat."""
+        return max(self.memory_floor_s(machine, batch, context), self._compute_s(machine, batch))
+
+    def memory_floor_s(self, machine: Machine, batch: int, context: float) -> float:
+        """Seconds that reading the weights, keys and values takes at the measured bandwidth."""
+        num_bytes = self.weight_bytes + batch * context * self.kv_bytes_per_token
+        return num_bytes / machine.read_bytes_per_s
+
+    def _compute_s(self, machine: Machine, batch: int) -> float:
+        rate = machine.int8_ops_per_s if self.precision == "int8" else machine.fp32_ops_per_s
+        return 2 * batch * self.num_weights / rate
+
+
+def measure_machine(num_bytes: int, built: Built) -> Machine:
+    """Measure bandwidth and product rates with as many threads as the engine uses by default."""
+    num_threads = len(os.sched_getaffinity(0))
+    hidden, intermediate = built.gpt["hidden_size"], built.gpt["intermediate_size"]
+    return Machine(
+        num_threads,
+        _read_bandwidth(num_bytes, num_threads),
+        _gemm_rate("fp32", hidden, intermediate, num_threads),
+        _gemm_rate("int8", hidden, intermediate, num_threads),
+    )
+
+
+def _kv_item_bytes(graph: Path) -> int:
+    model = onnx.load(graph, load_external_data=False)
+    past = next(value for value in model.graph.input if value.name.startswith("past_"))
+    return _ITEM_BYTES.get(past.type.tensor_type.elem_type, 1)
+
+
+def _read_bandwidth(num_bytes: int, num_threads: int) -> float:
+    array = np.ones(num_bytes // 4, dtype=np.float32)
+    parts = np.array_split(array, num_threads)
+    best_s = float("inf")
+    with ThreadPoolExecutor(num_threads) as pool:
+        for read in _READERS.values():
+            for _ in range(_REPETITIONS):
+                started = time.perf_counter()
+                list(pool.map(read, parts))
+                best_s = min(best_s, time.perf_counter() - started)
+    return array.nbytes / best_s
+
+
+def _gemm_rate(precision: str, hidden: int, intermediate: int, num_threads: int) -> float:
+    """Operations per second over one layer's four products."""
+    shapes = [
+        (hidden, 3 * hidden),
+        (hidden, hidden),
+        (hidden, 2 * intermediate),
+        (intermediate, hidden),
+    ]
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = num_threads
+    session = ort.InferenceSession(
+        _products(precision, shapes).SerializeToString(),
+        options,
+        providers=["CPUExecutionProvider"],
+    )
+    kind = np.float32 if precision == "fp32" else np.uint8
+    feeds = {
+        f"rows_{number}": np.ones((_GEMM_ROWS, depth), dtype=kind)
+        for number, (depth, _) in enumerate(shapes)
+    }
+    best_s = float("inf")
+    for _ in range(4 * _REPETITIONS):
+        started = time.perf_counter()
+        session.run(None, feeds)
+        best_s = min(best_s, time.perf_counter() - started)
+    operations = 2 * _GEMM_ROWS * sum(depth * width for depth, width in shapes)
+    return operations / best_s
+
+
+def _products(precision: str, shapes: list[tuple[int, int]]) -> onnx.ModelProto:
+    """One graph of independent products of the given weight shapes."""
+    is_float = precision == "fp32"
+    kind = onnx.TensorProto.FLOAT if is_float else onnx.TensorProto.UINT8
+    result = onnx.TensorProto.FLOAT if is_float else onnx.TensorProto.INT32
+    draw = np.random.default_rng(0)
+    nodes, inputs, outputs, weights = [], [], [], []
+    for number, (depth, width) in enumerate(shapes):
+        rows, weight, out = f"rows_{number}", f"weight_{number}", f"out_{number}"
+        inputs.append(onnx.helper.make_tensor_value_info(rows, kind, [_GEMM_ROWS, depth]))
+        outputs.append(onnx.helper.make_tensor_value_info(out, result, [_GEMM_ROWS, width]))
+        values = draw.integers(0, 255, (depth, width))
+        array = values.astype(np.float32 if is_float else np.uint8)
+        weights.append(onnx.numpy_helper.from_array(array, weight))
+        operator = "MatMul" if is_float else "MatMulInteger"
+        nodes.append(onnx.helper.make_node(operator, [rows, weight], [out]))
+    graph = onnx.helper.make_graph(nodes, "products", inputs, outputs, weights)
+    opset = [onnx.helper.make_opsetid("", 17)]
+    return onnx.helper.make_model(graph, opset_imports=opset, ir_version=9)
