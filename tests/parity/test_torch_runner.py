@@ -140,6 +140,8 @@ def write_random_weights(folder: Path, sizes: GptSizes, rng: np.random.Generator
         {name: tensor.astype(np.float32) for name, tensor in tensors.items()},
         folder / "gpt.safetensors",
     )
+    table = rng.normal(size=(sizes.num_codebooks, sizes.num_audio_tokens, sizes.hidden_size))
+    save_file({"emb_code": table.astype(np.float32)}, folder / "embeddings.safetensors")
 
 
 @pytest.mark.parametrize("text", range(NUM_TEXTS))

@@ -97,15 +97,20 @@ def test_deciding_never_touches_computing(module: str) -> None:
     assert not reachable(ENGINE, module) & (runners | {"runner", "sampler", "engine"})
 
 
-def test_torch_is_imported_by_its_runner_only() -> None:
-    paths = [path for path in product_sources() if path.name != "torch_runner.py"]
-    assert importers(paths, "torch") == set()
+@pytest.mark.parametrize("library", ["torch", "triton"])
+def test_torch_is_imported_by_its_runner_only(library: str) -> None:
+    paths = [path for path in product_sources() if not path.name.startswith("torch_")]
+    assert importers(paths, library) <= {"model_repository/chattts_gpt/1/chattts_engine/loading.py"}
 
 
 def test_the_engine_imports_its_runners_only_when_it_needs_them() -> None:
     for path in sources(ENGINE):
         names = {node.module for node in tree(path).body if isinstance(node, ast.ImportFrom)}
         assert not names & {"torch_runner", "onnx_runner"}, path
+
+
+def test_asking_for_the_torch_runner_s_options_needs_no_torch() -> None:
+    assert not top_names(ENGINE / "torch_options.py") & TENSOR_LIBRARIES
 
 
 def test_build_scripts_import_no_package_of_the_project() -> None:

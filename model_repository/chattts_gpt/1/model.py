@@ -30,6 +30,7 @@ from chattts_engine import (
     Push,
     QueueFullError,
     RequestParser,
+    TorchOptions,
     load_engine,
     warm_up,
 )
@@ -50,7 +51,13 @@ class TritonPythonModel:
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
         }
         version_dir = Path(args["model_repository"]) / args["model_version"]
-        loaded = load_engine(version_dir / "weights", EngineConfig.from_parameters(parameters))
+        loaded = load_engine(
+            version_dir / "weights",
+            EngineConfig.from_parameters(
+                {key: value for key, value in parameters.items() if key not in TorchOptions.KEYS}
+            ),
+            torch_options=TorchOptions.from_parameters(parameters, _device(args)),
+        )
         warm_up(loaded.engine)
         gpt = loaded.engine.gpt
         self._input_names = [entry["name"] for entry in config["input"]]
@@ -222,6 +229,12 @@ class NextCall:
 
     request_id: str
     reply: TritonReply
+
+
+def _device(args: dict[str, str]) -> str:
+    """Return the PyTorch name of the device that Triton gave this instance."""
+    is_gpu = args["model_instance_kind"] == "GPU"
+    return f"cuda:{args['model_instance_device_id']}" if is_gpu else "cpu"
 
 
 def _log_failure(trace: str) -> None:

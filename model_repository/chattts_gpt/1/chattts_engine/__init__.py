@@ -11,6 +11,7 @@ from .loading import LoadedEngine, load_engine, warm_up
 from .request import RequestParser
 from .sampling_params import SamplingParams
 from .sequence import GenerationRequest
+from .torch_options import TorchOptions
 from .worker import EngineWorker, QueueFullError
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RequestParser",
     "SamplingParams",
     "StepOutput",
+    "TorchOptions",
     "load_engine",
     "warm_up",
 ]

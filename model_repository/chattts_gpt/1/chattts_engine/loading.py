@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from .sampler import Sampler
 from .sampling_params import SamplingParams
 from .sequence import GenerationRequest
 from .tokenizer import Tokenizer
+from .torch_options import TorchOptions
 
 WARM_UP_TOKENS = 4
 
@@ -28,7 +29,10 @@ class LoadedEngine:
 
 
 def load_engine(
-    weights: Path, config: EngineConfig, sampler: Sampler | None = None
+    weights: Path,
+    config: EngineConfig,
+    sampler: Sampler | None = None,
+    torch_options: TorchOptions | None = None,
 ) -> LoadedEngine:
     """Read weights/ and return an engine that is ready to step.
 
@@ -37,17 +41,24 @@ def load_engine(
             runner's files.
         config: limits of the engine.
         sampler: another sampler than the default, for parity tests.
+        torch_options: device and type of weights that were built for torch; the CPU by default.
 
     Raises:
         FileNotFoundError: the folder was not built.
-        ValueError: it was built by another version, or its parts do not fit together.
+        ValueError: it was built by another version, its parts do not fit together, or the KV pool
+            does not fit the device.
+        ImportError: torch or triton is needed and not installed.
+        RuntimeError: the device is not there.
     """
     gpt = GPTConfig.from_file(weights / "gpt_config.json")
     tokenizer = Tokenizer(weights / "tokenizer.json")
     embeddings = Embeddings.from_file(weights / "embeddings.safetensors", tokenizer.speaker_id)
     if embeddings.num_text_tokens != gpt.num_text_tokens:
         raise ValueError(f"{weights}: text table and gpt_config.json disagree; build it again")
-    runner = _load_runner(weights, gpt, config)
+    if gpt.runner == "onnx":
+        runner = _onnx_runner(weights, gpt, config)
+    else:
+        runner, config = _torch_runner(weights, gpt, config, torch_options or TorchOptions())
     engine = Engine(config, gpt, runner, embeddings, tokenizer.end_of_text_id, sampler)
     return LoadedEngine(engine, tokenizer)
 
@@ -68,12 +79,27 @@ def warm_up(engine: Engine) -> None:
                 raise RuntimeError(f"warm-up: {output.sequence.error}")
 
 
-def _load_runner(weights: Path, gpt: GPTConfig, config: EngineConfig) -> Runner:
-    # Imported here so that each runner's library is needed only where it runs.
-    if gpt.runner == "onnx":
-        from .onnx_runner import OnnxRunner
+# The runners are imported here so that each one's library is needed only where it runs.
 
-        return OnnxRunner(weights, gpt, config)
+
+def _onnx_runner(weights: Path, gpt: GPTConfig, config: EngineConfig) -> Runner:
+    from .onnx_runner import OnnxRunner
+
+    return OnnxRunner(weights, gpt, config)
+
+
+def _torch_runner(
+    weights: Path, gpt: GPTConfig, config: EngineConfig, options: TorchOptions
+) -> tuple[Runner, EngineConfig]:
+    """Return the runner and the config with the number of blocks that its pool got."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{weights}: built with --runner torch, but torch is not installed ({error}); install "
+            "the extra torch, or build with --runner onnx"
+        ) from error
     from .torch_runner import TorchRunner
 
-    return TorchRunner(weights, gpt, config)
+    runner = TorchRunner(weights, gpt, config, options)
+    return runner, replace(config, num_kv_blocks=runner.num_blocks)

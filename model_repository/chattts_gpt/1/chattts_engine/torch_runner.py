@@ -1,201 +1,204 @@
-"""TorchRunner: the network written out in float32 PyTorch over one paged KV pool; any device.
+"""TorchRunner: the network in PyTorch over one paged KV pool, on CUDA or CPU.
 
-The readable reference: Llama as the checkpoint defines it, keys and values found through block
-tables. A decode step computes its sequences one after the other, because a matrix product (and the
-vectorised tail of SiLU) rounds a row differently beside other rows; so a row's bits cannot depend
-on its neighbours, and a batch of B costs B single rows.
+On CUDA it computes in bfloat16 with kernels of its own, and a decode step (embedding, network,
+heads, sampling) is one CUDA graph of a fixed number of rows; several steps run before the host
+looks. On CPU, in float32 and one row at a time, the same code is the readable reference: with one
+row per call no neighbour can change how a product is rounded.
 """
 
 from __future__ import annotations
 
-import math
+import dataclasses
+from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors.torch import load_file
 from torch import Tensor
 
+from . import torch_ops
 from .config import EngineConfig, GPTConfig
+from .runner import DecodedSteps
+from .sampler import SamplingRows
 from .sequence import Sequence
+from .torch_batch import DecodeBatch
+from .torch_network import Network
+from .torch_ops import Operations
+from .torch_options import TorchOptions
+from .torch_weights import load_weights
 
 
 class TorchRunner:
-    """A Runner over gpt.safetensors.
+    """A FusedRunner over gpt.safetensors.
 
     Raises:
-        ValueError: the file's tensors are not those of gpt_config.json.
+        ValueError: the file's tensors are not those of gpt_config.json, or the KV pool does not fit
+            the device's memory.
+        RuntimeError: the device is not there.
+        ImportError: the device needs triton, and it is not installed.
     """
 
     def __init__(
-        self, weights: Path, gpt: GPTConfig, config: EngineConfig, device: str = "cpu"
+        self,
+        weights: Path,
+        gpt: GPTConfig,
+        config: EngineConfig,
+        options: TorchOptions | None = None,
     ) -> None:
+        options = options or TorchOptions()
         if config.num_threads:
             torch.set_num_threads(config.num_threads)  # of the whole process
+        self.max_fused_steps = options.max_fused_steps
         self._gpt = gpt
-        self._device = device
-        self._weights = _load_weights(weights / "gpt.safetensors", gpt, device)
-        self._code_head = torch.cat([self._weights[name] for name in _code_heads(gpt)])
-        self._cos, self._sin = (table.to(device) for table in _rotary_tables(gpt))
-        self._block_offsets = torch.arange(config.block_size, device=device)
-        # Keys and values of a token lie in its slot: block * block_size + offset in the block.
-        # Not filled, so that the operating system commits memory only as slots are written.
-        num_slots = config.pool_blocks() * config.block_size
-        self._pool = torch.empty(
-            (gpt.num_layers, 2, num_slots, gpt.num_heads, gpt.head_dim),
-            dtype=torch.float32,
-            device=device,
-        )
+        self._device = options.device
+        ops = _operations(options)
+        with self._computing():
+            tensors = load_weights(weights, gpt, options.device, getattr(torch, options.dtype_name))
+            self.num_blocks = _pool_blocks(gpt, config, options, tensors.dtype.itemsize)
+            self._network = Network(tensors, gpt, ops, self.num_blocks, config.block_size)
+            max_blocks = min(self.num_blocks, _longest_table(gpt, config))
+            self._batches = [
+                DecodeBatch(
+                    self._network, size, max_blocks, self.max_fused_steps, options.use_cuda_graphs
+                )
+                for size in options.sizes(config.max_num_seqs)
+            ]
 
     def prefill(
         self, sequence: Sequence, inputs: NDArray[np.float32], start: int
     ) -> NDArray[np.float32]:
         """See Runner."""
-        return self._forward(sequence.block_table, start, inputs)
+        with self._computing():
+            blocks = torch.tensor(sequence.block_table, device=self._device)
+            return _to_host(self._network.prefill(self._to_device(inputs), blocks, start))
 
     def decode(
         self, sequences: SequenceOf[Sequence], inputs: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """See Runner."""
-        rows = [
-            self._forward(sequence.block_table, sequence.num_computed_tokens, row[None])
-            for sequence, row in zip(sequences, inputs, strict=True)
-        ]
+        with self._computing():
+            rows = [
+                batch.compute(sequences[part], inputs[part])
+                for batch, part in self._parts(len(sequences))
+            ]
         return np.concatenate(rows)
+
+    def decode_steps(
+        self, sequences: SequenceOf[Sequence], rows: SamplingRows, num_steps: int
+    ) -> DecodedSteps:
+        """See FusedRunner."""
+        codebooks = self._gpt.num_codebooks
+        tokens, hidden = [], []
+        with self._computing():
+            for batch, part in self._parts(len(sequences)):
+                some = slice(part.start * codebooks, part.stop * codebooks)
+                drawn = batch.compute_and_draw(sequences[part], _take(rows, some), num_steps)
+                tokens.append(drawn[0])
+                hidden.append(drawn[1])
+        return DecodedSteps(np.concatenate(tokens, axis=1), np.concatenate(hidden, axis=1))
 
     def release(self, sequence: Sequence) -> None:
         """See Runner. Nothing to do: a block's next owner overwrites what it reads."""
 
     def code_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
         """See Runner."""
-        logits = self._logits(hidden, self._code_head)
-        return logits.reshape(len(hidden), self._gpt.num_codebooks, self._gpt.num_audio_tokens)
+        shape = (len(hidden), self._gpt.num_codebooks, self._gpt.num_audio_tokens)
+        return self._logits(hidden, self._network.code_logits).reshape(shape)
 
     def text_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
         """See Runner."""
-        return self._logits(hidden, self._weights["head_text.weight"])
+        return self._logits(hidden, self._network.text_logits)
 
-    def _logits(self, hidden: NDArray[np.float32], head: Tensor) -> NDArray[np.float32]:
-        """Return the (N, V) products of (N, H) hidden states, one by one, with a (V, H) head."""
-        with torch.inference_mode():
-            rows = [head @ torch.tensor(row, device=self._device) for row in hidden]
-            logits: NDArray[np.float32] = torch.stack(rows).cpu().numpy()
-        return logits
-
-    def _forward(
-        self, block_table: SequenceOf[int], start: int, inputs: NDArray[np.float32]
+    def _logits(
+        self, hidden: NDArray[np.float32], head: Callable[[Tensor], Tensor]
     ) -> NDArray[np.float32]:
-        """Compute T positions of one sequence from `start` on; keep their keys and values.
+        """Apply a head to (N, H) hidden states, in as many rows per product as a step has."""
+        logits = []
+        with self._computing():
+            for batch, part in self._parts(len(hidden)):
+                rows = np.zeros((batch.size, hidden.shape[1]), dtype=np.float32)
+                rows[: part.stop - part.start] = hidden[part]
+                logits.append(_to_host(head(self._to_device(rows)))[: part.stop - part.start])
+        return np.concatenate(logits)
 
-        Args:
-            block_table: blocks that hold positions 0 ... start + T - 1 and maybe more.
-            start: position of the first input; those before it are in the pool.
-            inputs: (T, H) embeddings.
+    def _parts(self, num_rows: int) -> Iterator[tuple[DecodeBatch, slice]]:
+        """Cut rows into parts, each with the smallest batch that holds it."""
+        start = 0
+        while start < num_rows:
+            left = num_rows - start
+            batch = next((b for b in self._batches if b.size >= left), self._batches[-1])
+            yield batch, slice(start, min(start + batch.size, num_rows))
+            start += batch.size
 
-        Returns:
-            (T, H) hidden states after the final norm.
-        """
-        with torch.inference_mode():
-            end = start + len(inputs)
-            slots = self._slots(block_table)[:end]
-            rotary = self._cos[start:end, None], self._sin[start:end, None]
-            rows = torch.tensor(inputs, device=self._device)
-            for layer in range(self._gpt.num_layers):
-                prefix = f"layers.{layer}."
-                normed = self._norm(rows, f"{prefix}input_layernorm")
-                rows = rows + self._attention(normed, layer, slots, rotary)
-                normed = self._norm(rows, f"{prefix}post_attention_layernorm")
-                rows = rows + self._mlp(normed, f"{prefix}mlp.")
-            hidden: NDArray[np.float32] = self._norm(rows, "norm").cpu().numpy()
-        return hidden
+    def _to_device(self, rows: NDArray[np.float32]) -> Tensor:
+        return torch.tensor(rows, device=self._device)
 
-    def _slots(self, block_table: SequenceOf[int]) -> Tensor:
-        """Return the slots of a table's blocks, in order of position."""
-        blocks = torch.tensor(block_table, device=self._device)
-        return (blocks[:, None] * len(self._block_offsets) + self._block_offsets).flatten()
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """What PyTorch keeps per thread: no gradients, the device in use."""
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode())
+            if self._device.startswith("cuda"):
+                stack.enter_context(torch.cuda.device(self._device))
+            yield
 
-    def _attention(
-        self, rows: Tensor, layer: int, slots: Tensor, rotary: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        """Attend from the T last of L positions to all that are not later: (T, H) to (T, H)."""
-        shape = (len(rows), self._gpt.num_heads, self._gpt.head_dim)
-        query, key, value = (
-            self._project(rows, f"layers.{layer}.self_attn.{name}_proj").view(shape)
-            for name in "qkv"
+
+def _to_host(tensor: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = tensor.cpu().numpy()
+    return array
+
+
+def _take(rows: SamplingRows, part: slice) -> SamplingRows:
+    """Return some of the rows."""
+    fields = dataclasses.fields(rows)
+    return SamplingRows(**{field.name: getattr(rows, field.name)[part] for field in fields})
+
+
+def _operations(options: TorchOptions) -> Operations:
+    """Check the device and return the operations that run on it."""
+    if not options.is_cuda:
+        return torch_ops
+    if not torch.cuda.is_available():
+        raise RuntimeError(f"{options.device}: PyTorch {torch.__version__} sees no CUDA device")
+    if torch.device(options.device).index >= torch.cuda.device_count():
+        raise RuntimeError(f"{options.device}: there are {torch.cuda.device_count()} CUDA devices")
+    try:
+        from . import torch_kernels
+    except ImportError as error:
+        raise ImportError(f"{options.device}: the kernels need triton ({error})") from error
+    # Sums of a product in full: the order of a reduced one depends on how it is split.
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    return torch_kernels
+
+
+def _longest_table(gpt: GPTConfig, config: EngineConfig) -> int:
+    """Return the blocks of the longest sequence."""
+    return -(-min(config.max_model_len, gpt.max_position_embeddings) // config.block_size)
+
+
+def _pool_blocks(
+    gpt: GPTConfig, config: EngineConfig, options: TorchOptions, value_bytes: int
+) -> int:
+    """Return how many blocks the pool has; on CUDA as many as can be used or as fit."""
+    if not options.is_cuda:
+        return config.pool_blocks()
+    longest = _longest_table(gpt, config)
+    block_values = gpt.num_layers * 2 * gpt.num_heads * config.block_size * gpt.head_dim
+    block_bytes = block_values * value_bytes
+    free, total = torch.cuda.mem_get_info()
+    budget = int(total * options.gpu_memory_utilization) - (total - free)
+    fitting = max(budget, 0) // block_bytes
+    least = config.num_kv_blocks or longest
+    if least > fitting:
+        key = "num_kv_blocks" if config.num_kv_blocks else "max_model_len"
+        raise ValueError(
+            f"{key}: {least} KV blocks of {block_bytes / 1e6:.2f} MB do not fit; "
+            f"{options.device} has room for {fitting} within gpu_memory_utilization "
+            f"{options.gpu_memory_utilization:g} ({free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
         )
-        keys, values = self._pool[layer]
-        keys[slots[-len(rows) :]] = _rotate(key, *rotary)
-        values[slots[-len(rows) :]] = value
-        merged = _attend(_rotate(query, *rotary), keys[slots], values[slots])
-        return self._project(merged.flatten(1), f"layers.{layer}.self_attn.o_proj")
-
-    def _mlp(self, rows: Tensor, prefix: str) -> Tensor:
-        gate = F.silu(self._project(rows, f"{prefix}gate_proj"))
-        return self._project(gate * self._project(rows, f"{prefix}up_proj"), f"{prefix}down_proj")
-
-    def _norm(self, rows: Tensor, name: str) -> Tensor:
-        scale = (rows.square().mean(dim=-1, keepdim=True) + self._gpt.rms_norm_eps).rsqrt()
-        return rows * scale * self._weights[f"{name}.weight"]
-
-    def _project(self, rows: Tensor, name: str) -> Tensor:
-        return F.linear(rows, self._weights[f"{name}.weight"])
-
-
-def _attend(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """Return (T, heads, D) for queries (T, heads, D) at the end of L positions (L, heads, D)."""
-    scores = torch.einsum("tad,lad->atl", query, keys) / math.sqrt(query.shape[-1])
-    is_later = torch.ones(scores.shape[1:], dtype=torch.bool, device=scores.device).triu(
-        len(keys) - len(query) + 1
-    )
-    probs = scores.masked_fill(is_later, -math.inf).softmax(dim=-1)
-    return torch.einsum("atl,lad->tad", probs, values)
-
-
-def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate the pairs (j, j + D/2) of (T, heads, D) by the angles of (T, 1, D/2) tables."""
-    first, second = heads.chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
-
-
-def _rotary_tables(gpt: GPTConfig) -> tuple[Tensor, Tensor]:
-    """Return cosine and sine, (max_position_embeddings, D/2) float32, of angles in float64."""
-    half = gpt.head_dim // 2
-    frequency = gpt.rope_theta ** -(torch.arange(half, dtype=torch.float64) / half)
-    angle = torch.outer(torch.arange(gpt.max_position_embeddings, dtype=torch.float64), frequency)
-    return angle.cos().float(), angle.sin().float()
-
-
-def _code_heads(gpt: GPTConfig) -> list[str]:
-    return [f"head_code.{codebook}.weight" for codebook in range(gpt.num_codebooks)]
-
-
-def _load_weights(path: Path, gpt: GPTConfig, device: str) -> dict[str, Tensor]:
-    """Read the tensors, checked against the sizes of the config."""
-    tensors: dict[str, Tensor] = load_file(path, device=device)
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    if shapes != _expected_shapes(gpt):
-        wrong = sorted(name for name, _ in shapes.items() ^ _expected_shapes(gpt).items())
-        raise ValueError(f"{path}: does not fit gpt_config.json at {wrong[0]}; build it again")
-    return tensors
-
-
-def _expected_shapes(gpt: GPTConfig) -> dict[str, tuple[int, ...]]:
-    hidden, attention = gpt.hidden_size, gpt.num_heads * gpt.head_dim
-    shapes: dict[str, tuple[int, ...]] = {
-        "norm.weight": (hidden,),
-        "head_text.weight": (gpt.num_text_tokens, hidden),
-        **dict.fromkeys(_code_heads(gpt), (gpt.num_audio_tokens, hidden)),
-    }
-    for layer in range(gpt.num_layers):
-        prefix = f"layers.{layer}."
-        shapes |= {f"{prefix}self_attn.{name}_proj.weight": (attention, hidden) for name in "qkv"}
-        shapes[f"{prefix}self_attn.o_proj.weight"] = (hidden, attention)
-        for name in ("gate", "up"):
-            shapes[f"{prefix}mlp.{name}_proj.weight"] = (gpt.intermediate_size, hidden)
-        shapes[f"{prefix}mlp.down_proj.weight"] = (hidden, gpt.intermediate_size)
-        for name in ("input", "post_attention"):
-            shapes[f"{prefix}{name}_layernorm.weight"] = (hidden,)
-    return shapes
+    return config.num_kv_blocks or min(fitting, config.max_num_seqs * longest)
