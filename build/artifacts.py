@@ -64,10 +64,10 @@ class RepositoryWriter:
         """
         tokenizer = self._checkpoint.root / layout.TOKENIZER_FILE
         check_tokenizer(tokenizer, self._checkpoint.gpt.num_text_tokens)
-        yield from self._small_files(tokenizer)
+        vocoder = vocoder_graph.write_hidden_vocoder(self._checkpoint)
+        yield from self._small_files(tokenizer, vocoder.state_size)
         yield from self._gpt_files()
-        data = vocoder_graph.write_hidden_vocoder(self._checkpoint)
-        path = self._save(VOCODER_FILE, data)
+        path = self._save(VOCODER_FILE, vocoder.onnx)
         yield Written(VOCODER_FILE, selfcheck.check_vocoder(path, self._checkpoint))
 
     def _save(self, name: str, data: bytes) -> Path:
@@ -79,7 +79,7 @@ class RepositoryWriter:
         write_json(self._folder / name, value)
         return Written(name, "")
 
-    def _small_files(self, tokenizer: Path) -> Iterator[Written]:
+    def _small_files(self, tokenizer: Path, state_size: int) -> Iterator[Written]:
         checkpoint = self._checkpoint
         common = {
             "format": FORMAT,
@@ -96,6 +96,7 @@ class RepositoryWriter:
                 "hidden_size": checkpoint.gpt.hidden_size,
                 "samples_per_step": layout.SAMPLES_PER_STEP,
                 "context_steps": checkpoint.context_steps,
+                "vocoder_state_size": state_size,
                 "special_tokens": list(layout.SPECIAL_TOKENS),
                 "default_voice": default,
             },

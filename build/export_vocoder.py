@@ -5,7 +5,10 @@
 
 hidden: `hidden` (batch, steps, hidden size) float32, the path that build_repository.py deploys.
 codes: `codes` (batch, steps, 4) int32 in 0 ... 624, as chattts_gpt returns them.
-Both give `audio` (batch, 512 * steps - 256) float32 at 24 kHz.
+Both are run chunk by chunk, any number of steps per call: `mask` (batch, steps) is 1 for the steps
+of the segment and 0 after its end; `state` (batch, state_size) is zeros, then `next_state` of the
+call before; `audio` (batch, 512 * steps) float32 at 24 kHz comes `context_steps` steps late. Both
+numbers stand in the file's metadata.
 """
 
 from __future__ import annotations
@@ -28,9 +31,9 @@ def export(checkpoint: Checkpoint, path: str, output: Path) -> str:
         CheckError: the graph computes something else than the reference; nothing is written.
     """
     is_code_path = path == "codes"
-    data = write_code_vocoder(checkpoint) if is_code_path else write_hidden_vocoder(checkpoint)
+    write = write_code_vocoder if is_code_path else write_hidden_vocoder
     with atomic_path(output) as temporary:
-        temporary.write_bytes(data)
+        temporary.write_bytes(write(checkpoint).onnx)
         return check_vocoder(temporary, checkpoint, is_code_path)
 
 

@@ -92,6 +92,10 @@ class GraphWriter:
     def _fresh(self, operator: str) -> str:
         return f"{operator}_{len(self._graph.node)}"
 
+    def metadata(self, key: str, value: int) -> None:
+        """Store a number that whoever runs the model needs to know."""
+        self._model.metadata_props.add(key=key, value=str(value))
+
     def serialize(self) -> bytes:
         """Return the model's bytes.
 

@@ -14,7 +14,7 @@ import reference_gpt
 import reference_speech
 from checkpoint import Array, Checkpoint, Tensors
 from gpt_graph import Precision
-from layout import NUM_CODES, SPECIAL_TOKENS, GptSizes
+from layout import NUM_CODES, SAMPLES_PER_STEP, SPECIAL_TOKENS, GptSizes
 
 TOLERANCE = 1e-4
 """Largest float32 difference over the largest magnitude: 100 times what is seen, and far below
@@ -23,6 +23,8 @@ MIN_INT8_COSINE = 0.98
 """Of hidden states: rounding gives 0.99 and more, saturating kernels give 0.92."""
 NUM_TOKENS = 10
 NUM_STEPS = 6
+CHECK_CHUNK_STEPS = 4
+"""Of the vocoder: a chunk whose end is no end of the segment, and several that flush."""
 SEED = 20240528
 
 
@@ -109,22 +111,51 @@ def check_head(path: Path, hidden: Array, logits: Array) -> str:
     return f"error {_require_close(path, found, logits):.1e}"
 
 
+def run_vocoder(session: Any, steps: Any, chunk_steps: int) -> Array:
+    """Run one segment through a vocoder graph, chunk by chunk.
+
+    Args:
+        session: of a graph by vocoder_graph.py.
+        steps: hidden states (T, H) float32 or codes (T, 4) int32.
+        chunk_steps: steps per call, at least 1.
+
+    Returns:
+        The waveform (512 T - 256,) float32.
+    """
+    facts = session.get_modelmeta().custom_metadata_map
+    context_steps = int(facts["context_steps"])
+    num_calls = -(-(len(steps) + context_steps) // chunk_steps)
+    padding = num_calls * chunk_steps - len(steps)
+    padded = np.pad(steps, ((0, padding), (0, 0))).reshape(num_calls, 1, chunk_steps, -1)
+    mask = np.pad(np.ones(len(steps), np.float32), (0, padding)).reshape(num_calls, 1, -1)
+    state = np.zeros((1, int(facts["state_size"])), np.float32)
+    pieces = []
+    for call in range(num_calls):
+        feeds = {session.get_inputs()[0].name: padded[call], "mask": mask[call], "state": state}
+        audio, state = session.run(["audio", "next_state"], feeds)
+        pieces.append(audio[0])
+    start = SAMPLES_PER_STEP * context_steps
+    end = start + SAMPLES_PER_STEP * len(steps) - SAMPLES_PER_STEP // 2
+    wave: Array = np.concatenate(pieces)[start:end]
+    return wave
+
+
 def check_vocoder(path: Path, checkpoint: Checkpoint, is_code_path: bool = False) -> str:
     """Check a vocoder graph (hidden path or codes path) on a short input; return the figure."""
     random = np.random.default_rng(SEED)
-    inputs: dict[str, Any]
+    inputs: Any
     if is_code_path:
         shape: tuple[int, int] = (NUM_STEPS, checkpoint.gpt.num_codebooks)
         codes = random.integers(0, NUM_CODES, shape).astype(np.int32)
         dvae, layers = checkpoint.load("DVAE"), checkpoint.dvae.decoder.num_layers
-        inputs = {"codes": codes[None]}
+        inputs = codes
         mel = reference_speech.codes_to_mel(codes, dvae, layers)
     else:
         shape = (NUM_STEPS, checkpoint.gpt.hidden_size)
         hidden = random.standard_normal(shape).astype(np.float32)
         decoder, layers = checkpoint.load("Decoder"), checkpoint.decoder.num_layers
-        inputs = {"hidden": hidden[None]}
+        inputs = hidden
         mel = reference_speech.hidden_to_mel(hidden, decoder, layers)
     wave = reference_speech.mel_to_wave(mel, checkpoint.load("Vocos"), checkpoint.vocos.num_layers)
-    found = open_session(path).run(None, inputs)[0][0]
+    found = run_vocoder(open_session(path), inputs, CHECK_CHUNK_STEPS)
     return f"error {_require_close(path, found, wave):.1e}"

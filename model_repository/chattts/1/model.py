@@ -32,8 +32,9 @@ from chattts_pipeline import (
     Tensors,
     TokenChunk,
     Vocabulary,
+    VocoderChunk,
+    VocoderSizes,
     VoiceRegistry,
-    WindowPlanner,
     child_error,
     outside_vocabulary_warning,
     spoken_segments,
@@ -87,7 +88,12 @@ class TritonPythonModel:
             TokenModel(self._finished_calls),
             Vocoder(),
             self._readers,
-            WindowPlanner(self._checkpoint.context_steps, self._checkpoint.samples_per_step),
+            VocoderSizes(
+                self._checkpoint.context_steps,
+                self._checkpoint.samples_per_step,
+                self._checkpoint.hidden_size,
+                self._checkpoint.vocoder_state_size,
+            ),
             self._vocabulary.decode_refined,
             self._settings.parallel_segments,
             self._checkpoint.sample_rate,
@@ -275,16 +281,19 @@ class TokenModel:
 
 
 class Vocoder:
-    """chattts_vocoder through BLS, one window per call; Triton batches the calls."""
+    """chattts_vocoder through BLS, one chunk per call; Triton batches the calls."""
 
     NAME = "chattts_vocoder"
 
-    def decode(self, hidden: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        request = _bls_request(self.NAME, {"hidden": hidden[np.newaxis]}, ["audio"])
+    def decode(
+        self, chunk: VocoderChunk
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        inputs = {"hidden": chunk.hidden, "mask": chunk.mask, "state": chunk.state}
+        rows = {name: array[np.newaxis] for name, array in inputs.items()}
+        request = _bls_request(self.NAME, rows, ["audio", "next_state"])
         response = _exec(self.NAME, request.exec)
         _raise_error(self.NAME, response)
-        audio: npt.NDArray[np.float32] = _output(response, "audio")[0]
-        return audio
+        return _output(response, "audio")[0], _output(response, "next_state")[0]
 
 
 def _exec(model: str, call: Callable[[], Answer]) -> Answer:

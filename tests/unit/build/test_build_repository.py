@@ -93,6 +93,10 @@ def test_the_configurations_tell_the_sizes(built: Path) -> None:
     }
     front = read_json(built / FRONT / "checkpoint.json")
     assert front.pop("special_tokens") == list(layout.SPECIAL_TOKENS)
+    vocoder = selfcheck.open_session(built / "chattts_vocoder/1/model.onnx")
+    facts = vocoder.get_modelmeta().custom_metadata_map
+    assert facts["state_size"] == str(front.pop("vocoder_state_size"))
+    assert facts["context_steps"] == str(front["context_steps"])
     assert front == {
         "format": 1,
         "checkpoint": "tiny",

@@ -16,10 +16,12 @@ from chattts_pipeline.segment import SpeechPlan, derive_seed
 from chattts_pipeline.services import Services, Tensors, TokenChunk
 from chattts_pipeline.speakers import Voice
 from chattts_pipeline.speech import Speech
-from chattts_pipeline.streaming import WindowPlanner
+from chattts_pipeline.streaming import VocoderChunk, VocoderSizes
 
 Array = np.ndarray[Any, Any]
 P = 4
+CONTEXT_STEPS = 3
+CHUNK_STEPS = 4
 DEADLINE_S = 10.0
 NO_HIDDEN = np.zeros((0, 0), np.float32)
 NO_IDS = np.zeros(0, np.int32)
@@ -80,12 +82,15 @@ class FakeTokens:
 
 
 class FakeVocoder:
+    """Repeats each step's value P times, R steps late; its state is the steps to come."""
+
     error: SpeechError | None = None
 
-    def decode(self, hidden: Array) -> Array:
+    def decode(self, chunk: VocoderChunk) -> tuple[Array, Array]:
         if self.error:
             raise self.error
-        return samples(hidden[:, 0].tolist())
+        steps = np.concatenate([chunk.state, chunk.hidden[:, 0]])
+        return np.repeat(steps[:-CONTEXT_STEPS], P), steps[-CONTEXT_STEPS:]
 
 
 class FakeCaller:
@@ -132,7 +137,7 @@ class Stage:
             self.tokens,
             self.vocoder,
             self.readers,
-            WindowPlanner(2, P, 3, 4, 8),
+            VocoderSizes(CONTEXT_STEPS, P, 1, CONTEXT_STEPS, CHUNK_STEPS),
             lambda ids: " ".join(f"w{index}" for index in ids),
             self.parallel_segments,
             sample_rate=P * 100,
@@ -299,7 +304,7 @@ def test_the_token_model_gets_the_whole_request() -> None:
     assert request["prompt"] == b"[Stts][spk_emb]before[speed_1]one[Ptts]"
     assert request["mode"] == b"code"
     assert (request["top_k"], request["priority"], request["min_new_tokens"]) == (9, 1, 2)
-    assert request["first_chunk_tokens"] == 5
+    assert request["first_chunk_tokens"] == 3
     assert request["chunk_tokens"] == 4
     assert request["seed"] == derive_seed(7, 0)
     assert request["speaker_embedding"] is not None

@@ -1,9 +1,9 @@
-"""Streamed windows give the one-shot waveform, with the real vocoder graph of golden/tiny."""
+"""Streamed chunks give the one-shot waveform bit for bit, with the real graph of golden/tiny."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,149 +11,133 @@ import golden
 import numpy as np
 import onnxruntime
 import pytest
-from chattts_pipeline.streaming import StepBuffer, Window, WindowPlanner
+import selfcheck
+from chattts_pipeline.streaming import CHUNK_STEPS, SegmentStream, VocoderSizes
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 Array = np.ndarray[Any, Any]
-Vocoder = Callable[[Array], Array]
 P = 512
 HIDDEN: Array = golden.TINY_ARRAYS["long_hidden"]
-PUBLISHED_CONTEXT_STEPS = 52
+PUBLISHED = VocoderSizes(52, P, 2, 3)
+WHOLE = 10_000
+"""More steps than any segment here: the graph is called once."""
 
 
 @pytest.fixture(scope="module")
-def vocoder(tiny_repository: Path) -> Vocoder:
+def session(tiny_repository: Path) -> Any:
     path = tiny_repository / "chattts_vocoder/1/model.onnx"
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-
-    def decode(hidden: Array) -> Array:
-        audio: Array = session.run(["audio"], {"hidden": hidden[np.newaxis]})[0][0]
-        return audio
-
-    return decode
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
 @pytest.fixture(scope="module")
-def context_steps(tiny_repository: Path) -> int:
-    path = tiny_repository / "chattts/1/weights/checkpoint.json"
-    return int(json.loads(path.read_text())["context_steps"])
+def sizes(tiny_repository: Path) -> VocoderSizes:
+    facts = json.loads((tiny_repository / "chattts/1/weights/checkpoint.json").read_text())
+    width, state_size = HIDDEN.shape[1], facts["vocoder_state_size"]
+    return VocoderSizes(facts["context_steps"], P, width, state_size)
 
 
-def stream(hidden: Array, arrivals: list[int], planner: WindowPlanner, decode: Vocoder) -> Array:
-    """Speak `hidden` that arrives in the given portions; check the windows' book-keeping."""
-    steps, sent, pieces, position = StepBuffer(), 0, [], 0
+def stream(hidden: Array, arrivals: list[int], sizes: VocoderSizes, session: Any) -> list[Array]:
+    """Speak `hidden` that arrives in the given portions; return the pieces that are not empty."""
+    segment, pieces, position = SegmentStream(sizes), [], 0
     for portion in [*arrivals, len(hidden)]:
-        steps.append(hidden[position : position + portion])
+        segment.append(hidden[position : position + portion])
         position = min(position + portion, len(hidden))
         has_ended = position == len(hidden)
-        while window := planner.next_window(position, sent, has_ended):
-            audio = decode(steps.take(window))
-            piece = audio[window.skip_samples : window.skip_samples + window.num_samples]
-            assert len(piece) == window.num_samples > 0
-            pieces.append(piece)
-            sent += window.num_samples
-            if window.is_last:
-                assert position == window.end == len(hidden)
-                return np.concatenate(pieces)
+        while chunk := segment.next_chunk(has_ended):
+            inputs = {"hidden": chunk.hidden, "mask": chunk.mask, "state": chunk.state}
+            feeds = {name: array[np.newaxis] for name, array in inputs.items()}
+            audio, state = session.run(["audio", "next_state"], feeds)
+            pieces.append(segment.accept(audio[0], state[0]))
         if has_ended:
             break
-    raise AssertionError("no last window")
+    assert segment.is_complete
+    assert segment.next_chunk(has_ended=True) is None
+    return [piece for piece in pieces if len(piece)]
 
 
-def test_the_one_shot_waveform_is_the_golden_one(vocoder: Vocoder, context_steps: int) -> None:
-    planner = WindowPlanner(context_steps, P)
-    window = planner.whole_window(len(HIDDEN))
-    assert window == Window(0, len(HIDDEN), 0, P * len(HIDDEN) - P // 2, True)
-    golden.assert_close(vocoder(HIDDEN), golden.TINY_ARRAYS["long_wav"])
-
-
-def test_the_streamed_waveform_is_the_golden_one(vocoder: Vocoder, context_steps: int) -> None:
-    planner = WindowPlanner(context_steps, P)
-    streamed = stream(HIDDEN, [5] * 40, planner, vocoder)
-    assert np.abs(streamed - golden.TINY_ARRAYS["long_wav"]).max() < 1e-5
+def test_the_streamed_waveform_is_the_golden_one(session: Any, sizes: VocoderSizes) -> None:
+    pieces = stream(HIDDEN, [5] * 40, sizes, session)
+    golden.assert_close(np.concatenate(pieces), golden.TINY_ARRAYS["long_wav"])
 
 
 @pytest.mark.parametrize("num_steps", [*range(1, 34), 63, 64, 65])
-def test_any_length_streams_to_its_one_shot_waveform(
-    vocoder: Vocoder, context_steps: int, num_steps: int
+def test_any_length_streams_to_the_bits_of_its_one_shot_waveform(
+    session: Any, sizes: VocoderSizes, num_steps: int
 ) -> None:
-    planner = WindowPlanner(context_steps, P, 3, 4, 8)
     hidden = HIDDEN[:num_steps]
-    streamed = stream(hidden, [1] * num_steps, planner, vocoder)
-    expected = vocoder(hidden)
-    assert streamed.shape == expected.shape == (planner.total_samples(num_steps),)
-    assert np.abs(streamed - expected).max() < 1e-5
+    streamed = np.concatenate(stream(hidden, [1] * num_steps, sizes, session))
+    assert streamed.shape == (sizes.total_samples(num_steps),)
+    assert streamed.tobytes() == selfcheck.run_vocoder(session, hidden, WHOLE).tobytes()
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     num_steps=st.integers(1, 160),
-    first=st.integers(1, 30),
-    chunk=st.integers(1, 30),
-    most=st.integers(0, 60),
+    chunk=st.integers(1, 60),
     arrivals=st.lists(st.integers(0, 60), max_size=30),
 )
-def test_any_schedule_streams_to_the_one_shot_waveform(
-    vocoder: Vocoder,
-    context_steps: int,
-    num_steps: int,
-    first: int,
-    chunk: int,
-    most: int,
-    arrivals: list[int],
+def test_any_schedule_streams_to_the_bits_of_the_one_shot_waveform(
+    session: Any, sizes: VocoderSizes, num_steps: int, chunk: int, arrivals: list[int]
 ) -> None:
-    planner = WindowPlanner(context_steps, P, first, chunk, chunk + most)
+    other = VocoderSizes(sizes.context_steps, P, sizes.hidden_size, sizes.state_size, chunk)
     hidden = HIDDEN[:num_steps]
-    streamed = stream(hidden, arrivals, planner, vocoder)
-    assert np.abs(streamed - vocoder(hidden)).max() < 1e-5
+    streamed = np.concatenate(stream(hidden, arrivals, other, session))
+    assert streamed.tobytes() == selfcheck.run_vocoder(session, hidden, WHOLE).tobytes()
 
 
-def test_the_bounds_are_sharp_and_safe(vocoder: Vocoder, context_steps: int) -> None:
-    """Changing an unknown step never changes a final sample, and does change the next ones."""
-    planner = WindowPlanner(context_steps, P)
-    known = 40
-    changed = HIDDEN[:80].copy()
-    changed[known:] = 5.0
-    difference = np.abs(vocoder(changed) - vocoder(HIDDEN[:80]))
-    final = planner.final_samples(known)
-    assert difference[:final].max() < 1e-5
-    assert difference[final : final + P].max() > 0
+def feed(segment: SegmentStream, num_steps: int, has_ended: bool = False) -> list[int]:
+    """Add steps, take all chunks that are due; return how many samples each brought."""
+    segment.append(np.ones((num_steps, PUBLISHED.hidden_size), np.float32))
+    brought = []
+    while chunk := segment.next_chunk(has_ended):
+        assert chunk.hidden.shape == (CHUNK_STEPS, PUBLISHED.hidden_size)
+        assert np.array_equal(chunk.hidden[:, 0], chunk.mask)
+        audio = np.zeros(CHUNK_STEPS * P, np.float32)
+        brought.append(len(segment.accept(audio, chunk.state)))
+    return brought
 
 
-@pytest.mark.parametrize(("known", "final"), [(1, 0), (51, 0), (52, 1), (53, 513), (100, 24577)])
-def test_final_samples_are_those_of_the_published_sizes(known: int, final: int) -> None:
-    assert WindowPlanner(PUBLISHED_CONTEXT_STEPS, P).final_samples(known) == final
-    assert final == max(0, 512 * known - 26623)
+def test_the_first_audio_comes_with_the_first_chunk_after_the_context() -> None:
+    segment = SegmentStream(PUBLISHED)
+    assert PUBLISHED.first_chunk_steps == 4
+    assert [feed(segment, 1) for _ in range(76)] == [
+        *[[]] * 3,
+        [0],
+        *[[]] * 23,
+        [0],
+        *[[]] * 23,
+        [0],
+        *[[]] * 23,
+        [CHUNK_STEPS * P],
+    ]
 
 
-def test_windows_come_in_few_lengths_and_cost_stays_flat() -> None:
-    planner = WindowPlanner(PUBLISHED_CONTEXT_STEPS, P)
-    windows, sent = [], 0
-    for known in range(1, 2000):
-        while window := planner.next_window(known, sent, False):
-            windows.append(window)
-            sent += window.num_samples
-    lengths = [window.end - window.start for window in windows]
-    assert lengths[0] == planner.first_window_steps == 76
-    assert set(lengths[4:]) == {24 + 2 * PUBLISHED_CONTEXT_STEPS}
+def test_cost_is_flat_from_the_first_chunk_to_the_last() -> None:
+    segment = SegmentStream(PUBLISHED)
+    brought = [feed(segment, CHUNK_STEPS) for _ in range(100)]
+    assert all(len(chunks) == 1 for chunks in brought)
+    assert sum(chunks[0] for chunks in brought[3:]) == 97 * CHUNK_STEPS * P
+    last = feed(segment, 0, has_ended=True)
+    assert len(last) == 3
+    assert segment.num_sent == 2400 * P - P // 2
 
 
-def test_a_vocoder_that_lags_gets_longer_windows_up_to_the_limit() -> None:
-    planner = WindowPlanner(PUBLISHED_CONTEXT_STEPS, P)
-    first = planner.next_window(76 + 24 * 2 + 7, 0, False)
-    assert first is not None
-    assert first.end == 76 + 24 * 2
-    second = planner.next_window(2000, first.num_samples, False)
-    assert second is not None
-    assert second.end == first.end + planner.max_chunk_steps
+def test_steps_are_forgotten_once_they_are_in_a_chunk() -> None:
+    segment = SegmentStream(PUBLISHED)
+    feed(segment, 1000)
+    kept = sum(len(steps) for steps in segment._waiting)
+    assert kept < CHUNK_STEPS
 
 
-def test_the_buffer_forgets_steps_that_no_window_needs() -> None:
-    steps = StepBuffer()
-    for index in range(10):
-        steps.append(np.full((4, 2), index, np.float32))
-    taken = steps.take(Window(17, 23, 0, 1, False))
-    assert taken[:, 0].tolist() == [4, 4, 4, 5, 5, 5]
-    assert steps.num_steps == 40
-    assert steps.take(Window(36, 40, 0, 1, True))[:, 0].tolist() == [9] * 4
+def test_the_configuration_has_the_same_sizes() -> None:
+    text = (ROOT / "model_repository/chattts_vocoder/config.pbtxt").read_text()
+    dims = dict(re.findall(r'name: "(\w+)" data_type: TYPE_FP32 dims: \[ ([^\]]+) \]', text))
+    assert dims == {
+        "hidden": f"{CHUNK_STEPS}, -1",
+        "mask": f"{CHUNK_STEPS}",
+        "state": "-1",
+        "audio": f"{CHUNK_STEPS * P}",
+        "next_state": "-1",
+    }

@@ -1,4 +1,4 @@
-"""The front of ChatTTS: request checks, text, voices, streaming windows, and a request's life."""
+"""The front of ChatTTS: request checks, text, voices, streaming, and a request's life."""
 
 from .audio import AudioEncoder
 from .errors import SpeechError, child_error
@@ -9,7 +9,7 @@ from .services import Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
 from .speakers import VoiceRegistry
 from .speech import Speech
-from .streaming import WindowPlanner
+from .streaming import VocoderChunk, VocoderSizes
 from .text import spoken_segments
 from .vocabulary import Vocabulary, outside_vocabulary_warning
 
@@ -26,8 +26,9 @@ __all__ = [
     "Tensors",
     "TokenChunk",
     "Vocabulary",
+    "VocoderChunk",
+    "VocoderSizes",
     "VoiceRegistry",
-    "WindowPlanner",
     "child_error",
     "outside_vocabulary_warning",
     "spoken_segments",

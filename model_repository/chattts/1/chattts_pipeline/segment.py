@@ -14,7 +14,7 @@ from .errors import SpeechError
 from .request import SpeechRequest
 from .services import Services, TokenChunk
 from .speakers import Voice
-from .streaming import StepBuffer
+from .streaming import SegmentStream
 from .text import code_prompt, has_same_words, refine_prompt
 from .tokens import split_style
 
@@ -78,8 +78,7 @@ class Segment:
         self.index = index
         self.text = plan.texts[index]
         self.warnings: list[dict[str, str]] = []
-        self.steps = StepBuffer()
-        self.samples_sent = 0
+        self.stream = SegmentStream(services.vocoder_sizes)
         self.finish_reason = ""
         self.queue_ms = 0
         self.has_begun = False
@@ -98,14 +97,14 @@ class Segment:
         """
         self.has_begun = True
         self.queue_ms = chunk.queue_ms
-        self.steps.append(chunk.hidden)
+        self.stream.append(chunk.hidden)
         self.finish_reason = chunk.finish_reason
         where = f"segment {self.index}"
         if chunk.finish_reason == "cancelled":
             raise SpeechError("CANCELLED", f"{where}: cancelled")
         if chunk.finish_reason == "error":
             raise SpeechError("INTERNAL", f"{where}: the token model failed")
-        if chunk.finish_reason == "eos" and not self.steps.num_steps:
+        if chunk.finish_reason == "eos" and not self.stream.num_steps:
             raise SpeechError("INTERNAL", f"{where}: the speech ended at once; try another seed")
 
     def stop(self) -> None:
@@ -187,7 +186,7 @@ class Segment:
 
     def _code_inputs(self) -> dict[str, NDArray[Any]]:
         request, voice = self._plan.request, self._plan.voice
-        planner = self._services.planner
+        sizes = self._services.vocoder_sizes
         inputs: dict[str, NDArray[Any]] = {
             "temperature": np.array([request.temperature], np.float32),
             "top_p": np.array([request.top_p], np.float32),
@@ -195,8 +194,8 @@ class Segment:
             "repetition_penalty": np.array([request.repetition_penalty], np.float32),
             "min_new_tokens": np.array([request.min_new_tokens], np.int32),
             "max_new_tokens": np.array([request.max_new_tokens], np.int32),
-            "first_chunk_tokens": np.array([planner.first_window_steps], np.int32),
-            "chunk_tokens": np.array([planner.chunk_steps], np.int32),
+            "first_chunk_tokens": np.array([sizes.first_chunk_steps], np.int32),
+            "chunk_tokens": np.array([sizes.chunk_steps], np.int32),
         }
         if voice.speaker_embedding is not None:
             inputs["speaker_embedding"] = voice.speaker_embedding

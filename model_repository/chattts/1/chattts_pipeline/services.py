@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .audio import FloatArray
-from .streaming import WindowPlanner
+from .streaming import VocoderChunk, VocoderSizes
 
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -41,8 +41,8 @@ class TokenModel(Protocol):
 class Vocoder(Protocol):
     """chattts_vocoder."""
 
-    def decode(self, hidden: FloatArray) -> FloatArray:
-        """Turn hidden states (T, H) into samples (S,); raises SpeechError."""
+    def decode(self, chunk: VocoderChunk) -> tuple[FloatArray, FloatArray]:
+        """Return samples (C * P,) and the next state of one chunk; raises SpeechError."""
 
 
 class Caller(Protocol):
@@ -65,8 +65,8 @@ class Services:
     """chattts_vocoder."""
     readers: Executor
     """Threads for the segments in the token model."""
-    planner: WindowPlanner
-    """Windows of a segment."""
+    vocoder_sizes: VocoderSizes
+    """Sizes of its tensors."""
     decode_refined: Callable[[Sequence[int]], str]
     """Ids of a refine pass to text."""
     parallel_segments: int

@@ -66,6 +66,8 @@ class Checkpoint:
     """Samples that one step of the token model adds."""
     context_steps: int
     """Reach of the vocoder to each side, in steps."""
+    vocoder_state_size: int
+    """Numbers that the vocoder keeps of one stream between two chunks."""
     special_tokens: tuple[str, ...]
     """The control tokens of the vocabulary."""
     default_voice: str

@@ -1,4 +1,4 @@
-"""One request being spoken: segments through the token model, windows through the vocoder.
+"""One request being spoken: segments through the token model, chunks through the vocoder.
 
 Knows no Triton. One thread runs `Speech.run`; each segment that is in the token model has a reader
 thread, and all of them put their chunks into one queue. At most `parallel_segments` segments are
@@ -18,7 +18,7 @@ from .audio import FloatArray
 from .errors import SpeechError
 from .segment import Segment, SpeechPlan
 from .services import Caller, Services, TokenChunk
-from .streaming import Window
+from .streaming import VocoderChunk
 
 CANCEL_POLL_S = 0.05
 """How often a waiting request looks whether its caller has gone."""
@@ -123,31 +123,20 @@ class Speech:
 
     def _speak(self, segment: Segment) -> bool:
         """Vocode and deliver what is due; say whether the segment is spoken to its end."""
-        while window := self._next_window(segment):
-            samples = self._vocode(segment, window)
-            is_last_segment = segment.index == len(self._segments) - 1
-            self._deliver(samples, segment, is_final=window.is_last and is_last_segment)
-            if window.is_last:
-                return True
+        stream, is_last_segment = segment.stream, segment.index == len(self._segments) - 1
+        while chunk := stream.next_chunk(has_ended=bool(segment.finish_reason)):
+            samples = stream.accept(*self._vocode(chunk))
+            is_end = bool(segment.finish_reason) and stream.is_complete
+            if len(samples):
+                self._deliver(samples, segment, is_final=is_end and is_last_segment)
         return bool(segment.finish_reason)
 
-    def _next_window(self, segment: Segment) -> Window | None:
-        planner, num_steps = self._services.planner, segment.steps.num_steps
-        has_ended = bool(segment.finish_reason)
-        if not num_steps:
-            return None
-        if self._plan.request.stream:
-            return planner.next_window(num_steps, segment.samples_sent, has_ended)
-        return planner.whole_window(num_steps) if has_ended else None
-
-    def _vocode(self, segment: Segment, window: Window) -> FloatArray:
-        hidden = segment.steps.take(window)
-        samples = self._services.vocoder.decode(hidden)
-        expected = self._services.planner.total_samples(len(hidden))
-        if samples.shape != (expected,):
-            raise SpeechError("INTERNAL", f"vocoder: {samples.shape} samples, not ({expected},)")
-        segment.samples_sent += window.num_samples
-        return samples[window.skip_samples : window.skip_samples + window.num_samples]
+    def _vocode(self, chunk: VocoderChunk) -> tuple[FloatArray, FloatArray]:
+        audio, next_state = self._services.vocoder.decode(chunk)
+        expected = len(chunk.mask) * self._services.vocoder_sizes.samples_per_step
+        if audio.shape != (expected,):
+            raise SpeechError("INTERNAL", f"vocoder: {audio.shape} samples, not ({expected},)")
+        return audio, next_state
 
     def _deliver(self, samples: FloatArray, segment: Segment, is_final: bool) -> None:
         self._num_samples += len(samples)

@@ -1,13 +1,13 @@
-"""Which steps to vocode when, so that streamed samples equal the one-shot samples.
+"""A segment on its way through the vocoder, chunk by chunk, each step once.
 
-The vocoder pads with zeros at both ends of its input, at every layer, so samples near an end of a
-window are only right if that end is an end of the segment. With P samples per step and R context
-steps (the vocoder's reach to each side, rounded up to whole steps):
+The vocoder lags: after K steps the samples of the first K - R are final, R being its reach to each
+side in whole steps, and it keeps what it needs of earlier steps in a state that travels with the
+calls. All chunks have the same number of steps C, so that Triton can merge the chunks of any
+streams. The first chunk is filled up in front with steps of mask 0, which change nothing, so that a
+chunk ends at R + C steps: that one brings the first C steps of audio. The last ones are filled up
+behind, until the samples of the last step have come out.
 
-- T steps make P * T - P / 2 samples.
-- Step t touches samples P * (t - R) + 1 ... P * (t + R) + P / 2 - 1 at most.
-- So with K steps known and more to come, the first P * (K - R) + 1 samples are final.
-- And a window from step s > 0 is right from sample P * (s + R) - P / 2 on.
+With P samples per step, T steps make P * T - P / 2 samples.
 """
 
 from dataclasses import dataclass
@@ -17,130 +17,111 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float32]
 
-FIRST_CHUNK_STEPS = 24
-"""Steps whose samples the first chunk of a segment holds (about half a second)."""
-
 CHUNK_STEPS = 24
-"""Steps in each later chunk; a chunk is a multiple of it when the vocoder lags behind."""
-
-MAX_CHUNK_STEPS = 96
-"""Most steps in one chunk but the last; bounds a window to this plus twice the context."""
+"""Steps per call (0.512 s of audio), as chattts_vocoder/config.pbtxt has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Steps to vocode, and which of the window's samples to send."""
-
-    start: int
-    """First step."""
-    end: int
-    """One past the last step."""
-    skip_samples: int
-    """Samples of the window's audio before the first one to send."""
-    num_samples: int
-    """Samples to send."""
-    is_last: bool
-    """Whether the segment's audio ends with this window."""
-
-
-@dataclass(frozen=True, slots=True)
-class WindowPlanner:
-    """Decides the windows of one segment; keeps no state."""
+class VocoderSizes:
+    """Sizes of the vocoder's tensors."""
 
     context_steps: int
     """R, at least 1."""
     samples_per_step: int
     """P, even."""
-    first_chunk_steps: int = FIRST_CHUNK_STEPS
-    """At least 1."""
+    hidden_size: int
+    """H, the width of a hidden state."""
+    state_size: int
+    """Numbers in the state of one stream."""
     chunk_steps: int = CHUNK_STEPS
-    """At least 1."""
-    max_chunk_steps: int = MAX_CHUNK_STEPS
-    """At least chunk_steps."""
+    """C, at least 1."""
 
     @property
-    def first_window_steps(self) -> int:
-        """Steps that must be known before the first window, if the segment goes on."""
-        return self.context_steps + self.first_chunk_steps
+    def first_chunk_steps(self) -> int:
+        """Steps of the segment in its first chunk, 1 ... C."""
+        return (self.context_steps - 1) % self.chunk_steps + 1
 
     def total_samples(self, num_steps: int) -> int:
         """Return the samples of a segment of `num_steps` steps."""
-        return max(0, self.samples_per_step * num_steps - self._hop)
-
-    def final_samples(self, steps_known: int) -> int:
-        """Return how many samples more steps cannot change."""
-        return max(0, self.samples_per_step * (steps_known - self.context_steps) + 1)
-
-    def next_window(self, steps_known: int, samples_sent: int, has_ended: bool) -> Window | None:
-        """Return the next window to vocode, or None while more steps are needed.
-
-        Args:
-            steps_known: Steps generated so far.
-            samples_sent: Samples of the windows before, as returned by this planner.
-            has_ended: No more steps will come.
-        """
-        end = self._next_end(steps_known, samples_sent)
-        if has_ended and (end is None or steps_known - end < self.chunk_steps):
-            return self._window(samples_sent, steps_known, self.total_samples(steps_known), True)
-        if end is None:
-            return None
-        return self._window(samples_sent, end, self.final_samples(end), False)
-
-    def whole_window(self, num_steps: int) -> Window:
-        """Return the one window of a segment that is not streamed."""
-        return self._window(0, num_steps, self.total_samples(num_steps), True)
-
-    @property
-    def _hop(self) -> int:
-        return self.samples_per_step // 2
-
-    def _next_end(self, steps_known: int, samples_sent: int) -> int | None:
-        if samples_sent:
-            before = (samples_sent - 1) // self.samples_per_step + self.context_steps
-            smallest = before + self.chunk_steps
-        else:
-            smallest = self.first_window_steps
-        if steps_known < smallest:
-            return None
-        most = max(0, self.max_chunk_steps - self.chunk_steps)
-        spare = min(steps_known - smallest, most)
-        return smallest + spare // self.chunk_steps * self.chunk_steps
-
-    def _window(self, samples_sent: int, end: int, until: int, is_last: bool) -> Window:
-        reach = (samples_sent + self._hop) // self.samples_per_step - self.context_steps
-        start = max(0, reach)
-        skip = samples_sent - self.samples_per_step * start
-        return Window(start, end, skip, until - samples_sent, is_last)
+        return max(0, self.samples_per_step * num_steps - self.samples_per_step // 2)
 
 
-class StepBuffer:
-    """Hidden states of one segment; those that no later window needs are dropped."""
+@dataclass(frozen=True, slots=True, eq=False)
+class VocoderChunk:
+    """The inputs of one call."""
 
-    def __init__(self) -> None:
-        self._chunks: list[FloatArray] = []
-        self._first = 0
+    hidden: FloatArray
+    """(C, H)."""
+    mask: FloatArray
+    """(C,), 1 for the steps of the segment, 0 for those before and after."""
+    state: FloatArray
+    """(state size,), as the call before returned it."""
+
+
+class SegmentStream:
+    """The steps of one segment that wait for the vocoder, and the vocoder's state between calls."""
+
+    def __init__(self, sizes: VocoderSizes) -> None:
         self.num_steps = 0
+        """Steps known."""
+        self.num_sent = 0
+        """Samples that came out."""
+        self._sizes = sizes
+        self._waiting: list[FloatArray] = []
+        self._position = sizes.first_chunk_steps - sizes.chunk_steps
+        self._state = np.zeros(sizes.state_size, np.float32)
 
     def append(self, hidden: FloatArray) -> None:
-        """Add the hidden states of the next steps.
-
-        Args:
-            hidden: (T, H) float32, kept.
-        """
+        """Add the hidden states (T, H) of the next steps."""
         if len(hidden):
-            self._chunks.append(hidden)
+            self._waiting.append(hidden)
             self.num_steps += len(hidden)
 
-    def take(self, window: Window) -> FloatArray:
-        """Return the hidden states of a window and drop those before it.
+    def next_chunk(self, has_ended: bool) -> VocoderChunk | None:
+        """Return the next call's inputs, or None while it needs more steps or nothing is left.
 
         Args:
-            window: Its start must not be before the start of an earlier call.
+            has_ended: No more steps will come.
+        """
+        sizes = self._sizes
+        is_full = self.num_steps - self._position >= sizes.chunk_steps
+        if not is_full and not (has_ended and not self.is_complete):
+            return None
+        first = max(0, -self._position)
+        last = min(sizes.chunk_steps, max(first, self.num_steps - self._position))
+        hidden = np.zeros((sizes.chunk_steps, sizes.hidden_size), np.float32)
+        mask = np.zeros(sizes.chunk_steps, np.float32)
+        hidden[first:last] = self._take(last - first)
+        mask[first:last] = 1
+        return VocoderChunk(hidden, mask, self._state)
+
+    def accept(self, audio: FloatArray, next_state: FloatArray) -> FloatArray:
+        """Take over what the call with the last chunk returned.
+
+        Args:
+            audio: (C * P,) samples.
+            next_state: (state size,).
 
         Returns:
-            (end - start, H) float32.
+            The samples of the segment among them, perhaps none.
         """
-        while self._first + len(self._chunks[0]) <= window.start:
-            self._first += len(self._chunks.pop(0))
-        steps = np.concatenate(self._chunks)
-        return steps[window.start - self._first : window.end - self._first]
+        sizes = self._sizes
+        start = sizes.samples_per_step * (self._position - sizes.context_steps)
+        end = min(sizes.total_samples(self.num_steps), start + len(audio))
+        self._position += sizes.chunk_steps
+        self._state = next_state
+        samples = audio[self.num_sent - start : max(self.num_sent, end) - start]
+        self.num_sent += len(samples)
+        return samples
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all samples of the steps known have come out."""
+        return self.num_sent == self._sizes.total_samples(self.num_steps)
+
+    def _take(self, num_steps: int) -> FloatArray:
+        if not num_steps:
+            return np.zeros((0, self._sizes.hidden_size), np.float32)
+        steps = np.concatenate(self._waiting)
+        self._waiting = [steps[num_steps:]]
+        return steps[:num_steps]
