@@ -114,8 +114,9 @@ def test_dockerfile_copies_files_that_exist_and_are_sent() -> None:
         assert f"!{source}" in sent
 
 
-def test_server_packages_are_those_of_the_extra() -> None:
+@pytest.mark.parametrize("extra", ["server", "torch"])
+def test_installed_packages_are_those_of_the_extra(extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = (ROOT / "build" / "requirements-server.txt").read_text().splitlines()
+    lines = (ROOT / "build" / f"requirements-{extra}.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]
-    assert pins == project["optional-dependencies"]["server"]
+    assert pins == project["optional-dependencies"][extra]

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 MAX_FUSED_STEPS = 64
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    """Read sizes separated by commas; 0 alone stands for the default."""
+    sizes = tuple(int(part) for part in text.split(","))
+    return () if sizes == (0,) else sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,8 @@ class TorchOptions:
 
     device: str = "cpu"
     """cpu, or cuda:N."""
-    dtype: str = ""
-    """Of weights, keys and values; empty: bfloat16 on CUDA, float32 on CPU."""
+    dtype: str = "auto"
+    """Of weights, keys and values; auto: bfloat16 on CUDA, float32 on CPU."""
     gpu_memory_utilization: float = 0.85
     """Share of the device's memory that this process may fill, 0 < share <= 1."""
     batch_sizes: tuple[int, ...] = ()
@@ -46,7 +48,7 @@ class TorchOptions:
     """Key in config.pbtxt to field and reader."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in ("", *DTYPES):
+        if self.dtype not in DTYPES:
             raise ValueError(f"torch_dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}")
         if not 0.0 < self.gpu_memory_utilization <= 1.0:
             share = self.gpu_memory_utilization
@@ -81,7 +83,9 @@ class TorchOptions:
     @property
     def dtype_name(self) -> str:
         """The data type in use."""
-        return self.dtype or ("bfloat16" if self.is_cuda else "float32")
+        if self.dtype != "auto":
+            return self.dtype
+        return "bfloat16" if self.is_cuda else "float32"
 
     def sizes(self, max_num_seqs: int) -> list[int]:
         """Return the batch sizes in use, ascending; the last one is what a step can hold."""
