@@ -7,7 +7,7 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the reference runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: demo serve test check clean
+.PHONY: demo serve bench test check clean
 
 demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, speak
 	$(BIN)/python embedded/demo.py --checkpoint $(CHECKPOINT) --precision $(PRECISION)
@@ -15,6 +15,9 @@ demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, sp
 serve: .venv/.installed-serve ## Build if needed, then serve on 8000 (HTTP), 8001 (gRPC), 8002 (metrics)
 	$(BIN)/python build/build_repository.py --checkpoint checkpoints/$(CHECKPOINT) --precision $(PRECISION)
 	$(BIN)/python embedded/serve.py
+
+bench: .venv/.installed-bench ## Full size, side by side with a baseline: table, bench-results/report.json, plots
+	$(BIN)/python loadtest/bench.py
 
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest
@@ -33,6 +36,7 @@ clean: ## Remove the environment and the built repository; checkpoints stay
 
 # constraints.txt pins every package, also the indirect ones.
 .venv/.installed-serve: EXTRAS = serve
+.venv/.installed-bench: EXTRAS = bench
 .venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
