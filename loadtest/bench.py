@@ -72,14 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 0 when it ran, whatever it found."""
     arguments = parse(argv)
     plan = Plan.quick() if arguments.quick else Plan()
-    for field, value in (
-        ("rounds", arguments.rounds),
-        ("steps", arguments.steps),
-        ("concurrency", arguments.concurrency and tuple(arguments.concurrency)),
-        ("precisions", arguments.precision and tuple(arguments.precision)),
-    ):
-        if value:
-            plan = replace(plan, **{field: value})
+    plan = replace(
+        plan,
+        rounds=arguments.rounds or plan.rounds,
+        steps=arguments.steps or plan.steps,
+        concurrency=tuple(arguments.concurrency or plan.concurrency),
+        precisions=tuple(arguments.precision or plan.precisions),
+    )
     demo = _ROOT / "checkpoints" / "demo"
     options = Options(
         plan=plan,

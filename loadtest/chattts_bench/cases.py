@@ -10,18 +10,16 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import psutil
 
 from . import processes, speech
 from .built import Built
-from .plan import BASELINE_BATCHES, PROMPT, STEPS_PER_SECOND, TEXT, Plan
+from .plan import BASELINE_BATCHES, PROMPT, STEPS_PER_SECOND, TEXT, Kind, Plan
 from .worker import Worker
 
-Kind = Literal["engine", "server", "llama", "published"]
-BASELINES: tuple[Kind, ...] = ("published", "llama")
 Measured = Mapping[str, Any]
 
 

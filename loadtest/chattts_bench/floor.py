@@ -119,7 +119,7 @@ def _read_bandwidth(num_bytes: int, num_threads: int) -> float:
 
 
 def _gemm_rate(precision: str, hidden: int, intermediate: int, num_threads: int) -> float:
-    """Operations per second over one layer's four products."""
+    """Operations per second over one layer's four products; int8 is unsigned times signed."""
     shapes = [
         (hidden, 3 * hidden),
         (hidden, hidden),
@@ -158,8 +158,8 @@ def _products(precision: str, shapes: list[tuple[int, int]]) -> onnx.ModelProto:
         rows, weight, out = f"rows_{number}", f"weight_{number}", f"out_{number}"
         inputs.append(onnx.helper.make_tensor_value_info(rows, kind, [_GEMM_ROWS, depth]))
         outputs.append(onnx.helper.make_tensor_value_info(out, result, [_GEMM_ROWS, width]))
-        values = draw.integers(0, 255, (depth, width))
-        array = values.astype(np.float32 if is_float else np.uint8)
+        values = draw.integers(-127, 128, (depth, width))
+        array = values.astype(np.float32 if is_float else np.int8)
         weights.append(onnx.numpy_helper.from_array(array, weight))
         operator = "MatMul" if is_float else "MatMulInteger"
         nodes.append(onnx.helper.make_node(operator, [rows, weight], [out]))

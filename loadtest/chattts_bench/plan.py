@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["engine", "server", "llama", "published"]
+"""What a case measures: the engine in process, the whole path, or a baseline."""
+BASELINES: tuple[Kind, ...] = ("published", "llama")
+"""The package itself, and the plain loop that stands in for it."""
 
 SECTIONS = (
     "floor",

@@ -9,20 +9,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from .built import Built
-
-Baseline = Literal["llama", "published"]
-
-BASELINES: tuple[Baseline, ...] = ("llama", "published")
+from .plan import Kind
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _SEED = 0
 
 # What each baseline's environment holds, in the order of installation. The published package is
 # installed without its dependencies' choice of torch; torchaudio's wheel is linked against CUDA.
-_PACKAGES: dict[Baseline, tuple[tuple[str, ...], ...]] = {
+_PACKAGES: dict[Kind, tuple[tuple[str, ...], ...]] = {
     "llama": (("torch==2.13.0", "transformers==4.57.1", "numpy==2.2.6", "safetensors==0.8.0"),),
     "published": (
         ("torch==2.13.0", "transformers==4.57.1", "numpy==2.2.6", "safetensors==0.8.0"),
@@ -66,7 +62,7 @@ def repository(work: Path, checkpoint: Path, precision: str) -> Built:
     return Built(folder)
 
 
-def baseline_python(work: Path, baseline: Baseline) -> Path:
+def baseline_python(work: Path, baseline: Kind) -> Path:
     """Return the interpreter of a baseline's environment, made if it is not there."""
     folder = work / f"venv-{baseline}"
     python = folder / "bin" / "python"

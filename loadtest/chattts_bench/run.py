@@ -18,7 +18,7 @@ from . import exactness, prepare, speech, targets, upkeep
 from .built import Built
 from .cases import BaselineContestant, Contestant, EngineContestant, ServerContestant, run_cases
 from .floor import StepCost, measure_machine
-from .plan import PROMPT, Plan
+from .plan import BASELINES, PROMPT, Plan
 from .worker import Worker
 
 _CASE_SECTIONS = frozenset({"engine", "server", "baseline"})
@@ -107,7 +107,7 @@ def _baselines(
 ) -> Iterator[Contestant]:
     checkpoint = options.checkpoint or prepare.full_checkpoint(options.work)
     prompt_ids = next(iter(builds.values())).encode(PROMPT)
-    for name in prepare.BASELINES:
+    for name in BASELINES:
         if options.baseline in (name, "both"):
             python = prepare.baseline_python(options.work, name)
             log = options.work / f"{name}.log"

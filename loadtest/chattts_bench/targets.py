@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .cases import BASELINES, Kind
 from .floor import Machine, StepCost
+from .plan import BASELINES, Kind
 
 GIGABYTE = 1e9
 Report = Mapping[str, Any]

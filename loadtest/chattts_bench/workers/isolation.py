@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from chattts_engine import Engine, GenerationRequest, SamplingParams
+from chattts_engine.sequence import Mode
 from numpy.typing import NDArray
 
 _TARGET = "target"
@@ -56,5 +57,5 @@ def _neighbour(number: int, steps: int, draw: np.random.Generator) -> Generation
     length = int(draw.integers(max(1, steps // 4), steps + 1))
     sampling = SamplingParams(seed=number, min_new_tokens=length, max_new_tokens=length)
     prompt_ids = draw.integers(1, 100, draw.integers(1, _LONGEST_PROMPT))
-    mode = "text" if draw.random() < 0.25 else "code"
+    mode: Mode = "text" if draw.random() < 0.25 else "code"
     return GenerationRequest(f"neighbour {number}", mode, prompt_ids, sampling)

@@ -100,7 +100,7 @@ def _head(tensors: dict[str, torch.Tensor], name: str) -> torch.nn.Module:
     direction = tensors[f"{name}.parametrizations.weight.original1"]
     vocabulary, hidden_size = direction.shape
     linear = torch.nn.Linear(hidden_size, vocabulary, bias=False)
-    head = torch.nn.utils.parametrizations.weight_norm(linear, dim=0)
+    head: torch.nn.Module = torch.nn.utils.parametrizations.weight_norm(linear, dim=0)
     head.load_state_dict(
         {
             key: tensors[f"{name}.{key}"]
@@ -112,7 +112,6 @@ def _head(tensors: dict[str, torch.Tensor], name: str) -> torch.nn.Module:
 
 def main() -> None:
     """Load the checkpoint that the command line names and answer commands."""
-    torch.set_num_threads(torch.get_num_threads())
     baseline = Baseline(Path(sys.argv[1]))
 
     def run(text: str, prompt_ids: list[int], batch: int, steps: int, seed: int) -> dict[str, Any]:
