@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import gpt_graph
+import kv_calibration
 import layout
 import numpy as np
 import reference_gpt
@@ -130,9 +131,11 @@ class RepositoryWriter:
         embeds = selfcheck.sample_embeddings(sizes, embed)
         hidden = reference_gpt.hidden_states(embeds, tensors, sizes)
         name = f"{GPT_WEIGHTS}/gpt.onnx"
-        path = self._save(name, gpt_graph.write_gpt(sizes, tensors, self._precision))
+        is_int8 = self._precision == "int8"
+        scales = kv_calibration.calibrate(sizes, tensors, embed) if is_int8 else None
+        path = self._save(name, gpt_graph.write_gpt(sizes, tensors, self._precision, scales))
         del tensors
-        yield Written(name, selfcheck.check_gpt(path, embeds, hidden, sizes, self._precision))
+        yield Written(name, selfcheck.check_gpt(path, embeds, hidden, self._precision))
         yield from self._head_files(embed, hidden)
 
     def _head_files(self, embed: dict[str, Array], hidden: Array) -> Iterator[Written]:

@@ -32,6 +32,7 @@ OWN_REPOSITORY = Path(__file__).resolve().parent.parent / "model_repository"
 STAGING = "chattts/1/weights/.building"
 """Where files lie until all are finished: git ignores it, Triton does not look there, and it is
 on the repository's own file system."""
+PRECISIONS: tuple[Precision, ...] = ("fp32", "int8", "int8-weights")
 GENERATED = ("weights", "model.onnx", "__pycache__")
 """Names that a copy of the source leaves out."""
 OPTIONAL_INPUTS = ("domain_words.txt", "voices.json", "UNTRAINED")
@@ -48,7 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--checkpoint", type=Path, required=True, help="directory with asset/")
     parser.add_argument("--output", type=Path, default=OWN_REPOSITORY, help="model repository")
-    parser.add_argument("--precision", choices=("fp32", "int8"), default="fp32")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="fp32",
+        help="int8: linear layers and KV cache; int8-weights: linear layers alone",
+    )
     parser.add_argument("--runner", choices=("onnx", "torch"), default="onnx")
     options = parser.parse_args(argv)
     if options.runner == "torch" and options.precision != "fp32":

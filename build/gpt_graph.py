@@ -5,40 +5,60 @@ ONNX Runtime's GroupQueryAttention with rotary embedding inside; past and presen
 are meant to be the same buffer (I/O binding). Everything else works on a (rows, features) view,
 and no operator mixes rows: a sequence's numbers do not depend on what it is batched with.
 
-int8: weights are uint8 around 128 with one scale per output column; activations are scaled per row
-(largest magnitude over 127), so that a row never depends on its neighbours. uint8 weights, since
-the uint8 x int8 kernels saturate on processors without VNNI. Integer sums are exact.
+int8: weights are uint8 around 128 with one scale per 64 inputs of each output; MatMulNBits scales
+activations the same way, per row and block of 64, so that a row never depends on its neighbours.
+Blocks of 128 and more are a little faster, but then the runtime takes other kernels for odd and
+even batches, and the bits differ.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from checkpoint import Array, Tensors
 from layout import GptSizes
-from onnx_graph import INT32, MICROSOFT, GraphWriter
+from onnx_graph import FLOAT, INT8, INT32, MICROSOFT, GraphWriter
 
-Precision = Literal["fp32", "int8"]
+Precision = Literal["fp32", "int8", "int8-weights"]
+"""int8: linear layers and KV cache; int8-weights: linear layers alone."""
 
+BLOCK = 64
+"""Inputs that share a scale."""
 ZERO_POINT = 128
 MAX_LEVEL = 127
+INT8_ACTIVATIONS = 4
+"""The accuracy level at which the runtime multiplies integers."""
 HEAD_DIM_MULTIPLE = 16
 """GroupQueryAttention refuses other head sizes."""
 SMALLEST_MAGNITUDE = np.finfo(np.float32).tiny
-"""Taken for the largest magnitude of a row or column of zeros: any positive number does."""
+"""Taken for the largest magnitude of a block of zeros: any positive number does."""
 
 
-def quantize_columns(weight: Array) -> tuple[npt.NDArray[np.uint8], Array]:
-    """Quantise a (K, N) weight per column.
+@dataclass(frozen=True, slots=True)
+class KvScales:
+    """Steps between two int8 levels of one layer, each (heads, head_dim) float32."""
+
+    key: Array
+    value: Array
+
+
+def quantize_blocks(weight: Array) -> tuple[npt.NDArray[np.uint8], Array]:
+    """Quantise an (N, K) weight in blocks along K.
 
     Returns:
-        Levels (K, N) uint8 in 1 ... 255 around 128, and scales (N,) float32.
+        Levels (N, blocks, 64) uint8 in 1 ... 255 around 128, the last block filled up with 128, and
+        scales (N, blocks) float32.
     """
-    largest = np.maximum(np.abs(weight).max(axis=0), SMALLEST_MAGNITUDE * MAX_LEVEL)
+    rows, depth = weight.shape
+    padded = np.pad(weight, ((0, 0), (0, -depth % BLOCK)))
+    blocks = padded.reshape(rows, -1, BLOCK)
+    largest = np.maximum(np.abs(blocks).max(axis=2), SMALLEST_MAGNITUDE * MAX_LEVEL)
     scale = (largest / np.float32(MAX_LEVEL)).astype(np.float32)
-    levels = np.rint(weight / scale) + ZERO_POINT
+    levels = np.rint(blocks / scale[..., None]) + ZERO_POINT
     return levels.astype(np.uint8), scale
 
 
@@ -53,10 +73,17 @@ def rope_caches(sizes: GptSizes) -> tuple[Array, Array]:
 class _GptWriter:
     """Writes one GPT graph; holds what the layers share."""
 
-    def __init__(self, sizes: GptSizes, tensors: Tensors, precision: Precision) -> None:
+    def __init__(
+        self,
+        sizes: GptSizes,
+        tensors: Tensors,
+        precision: Precision,
+        kv_scales: Sequence[KvScales] | None,
+    ) -> None:
         self.sizes = sizes
         self.tensors = tensors
         self.precision = precision
+        self.kv_scales = kv_scales
         self.graph = GraphWriter("chattts_gpt")
 
     def write(self) -> bytes:
@@ -112,18 +139,42 @@ class _GptWriter:
         qkv = self._linear(f"{prefix}qkv", normed, [f"{prefix}{name}_proj" for name in "qkv"])
         qkv = graph.node("Reshape", [qkv, self._batched(shape, 3 * sizes.attention_size)])
         cache = ("batch", sizes.num_heads, "max_length", sizes.head_dim)
-        past = [graph.input(f"past_{kind}_{layer}", cache) for kind in ("key", "value")]
-        present = [graph.output(f"present_{kind}_{layer}", cache) for kind in ("key", "value")]
-        lengths = ["seqlens_k", "total_sequence_length"]
+        kind = FLOAT if self.kv_scales is None else INT8
+        past = [graph.input(f"past_{name}_{layer}", cache, kind) for name in ("key", "value")]
+        present = [
+            graph.output(f"present_{name}_{layer}", cache, kind) for name in ("key", "value")
+        ]
+        inputs = [
+            qkv,
+            "",
+            "",
+            *past,
+            "seqlens_k",
+            "total_sequence_length",
+            "cos_cache",
+            "sin_cache",
+        ]
+        quantization: dict[str, Any] = {}
+        if self.kv_scales is not None:
+            scales = self.kv_scales[layer]
+            for name, scale in (("key", scales.key), ("value", scales.value)):
+                inputs.append(graph.constant(f"{prefix}{name}_scale", scale[None, :, None]))
+            inputs[9:9] = ["", "", ""]  # position ids, bias and sink are not used
+            quantization = {
+                "k_quant_type": "PER_CHANNEL",
+                "v_quant_type": "PER_CHANNEL",
+                "kv_cache_bit_width": 8,
+            }
         output, *_ = graph.nodes(
             "GroupQueryAttention",
-            [qkv, "", "", *past, *lengths, "cos_cache", "sin_cache"],
+            inputs,
             [f"{prefix}output", *present],
             MICROSOFT,
             num_heads=sizes.num_heads,
             kv_num_heads=sizes.num_heads,
             do_rotary=1,
             rotary_interleaved=0,
+            **quantization,
         )
         rows = graph.node("Reshape", [output, graph.integers(-1, sizes.attention_size)])
         return self._linear(f"{prefix}o", rows, [f"{prefix}o_proj"])
@@ -142,46 +193,40 @@ class _GptWriter:
         if self.precision == "fp32":
             weight = self.graph.constant(name, stacked.T)
             return self.graph.node("MatMul", [rows, weight], f"{name}_out")
-        return self._quantized_linear(name, rows, stacked.T)
-
-    def _quantized_linear(self, name: str, rows: str, weight: Array) -> str:
-        graph = self.graph
-        levels, column_scale = quantize_columns(weight)
-        magnitude = self._row_magnitude(rows)
-        unit = graph.node("Div", [rows, magnitude])
-        step = graph.constant("level_step", np.float32(1 / MAX_LEVEL))
-        zero = graph.constant("zero_point", np.uint8(ZERO_POINT))
-        quantized = graph.node("QuantizeLinear", [unit, step, zero])
-        scale = graph.constant(f"{name}_scale", column_scale)
-        product = graph.node(
-            "MatMulIntegerToFloat",
-            [quantized, graph.constant(name, levels), step, scale, zero, zero],
+        levels, scale = quantize_blocks(stacked)
+        constants = [self.graph.constant(name, levels), self.graph.constant(f"{name}_scale", scale)]
+        return self.graph.node(
+            "MatMulNBits",
+            [rows, *constants],
+            f"{name}_out",
             domain=MICROSOFT,
+            K=stacked.shape[1],
+            N=stacked.shape[0],
+            bits=8,
+            block_size=BLOCK,
+            accuracy_level=INT8_ACTIVATIONS,
         )
-        return graph.node("Mul", [product, magnitude], f"{name}_out")
-
-    def _row_magnitude(self, rows: str) -> str:
-        """Return the largest magnitude (rows, 1) of each row, above zero."""
-        largest = self.graph.node(
-            "ReduceMax", [self.graph.node("Abs", [rows])], axes=[-1], keepdims=1
-        )
-        floor = self.graph.constant("smallest_magnitude", SMALLEST_MAGNITUDE)
-        return self.graph.node("Max", [largest, floor])
 
 
-def write_gpt(sizes: GptSizes, tensors: Tensors, precision: Precision) -> bytes:
+def write_gpt(
+    sizes: GptSizes,
+    tensors: Tensors,
+    precision: Precision,
+    kv_scales: Sequence[KvScales] | None = None,
+) -> bytes:
     """Return the GPT as ONNX bytes.
 
     Args:
         sizes: the checkpoint's GPT sizes.
         tensors: the tensors of gpt/model.safetensors.
         precision: of the linear layers; norms, attention and the interface stay float32.
+        kv_scales: of each layer, for an int8 cache; None for a float32 one.
 
     Returns:
         A model with the inputs `inputs_embeds` (B, S, H) float32, `seqlens_k` (B,) int32 (index of
         each row's last key), `total_sequence_length` () int32, `past_key_l`, `past_value_l`
-        (B, heads, max_length, head_dim) float32, and the outputs `hidden` (B, S, H) after the
-        final norm, `present_key_l`, `present_value_l`.
+        (B, heads, max_length, head_dim) float32 or int8, and the outputs `hidden` (B, S, H) after
+        the final norm, `present_key_l`, `present_value_l`.
 
     Raises:
         ValueError: the head size is no multiple of 16, or the file would be 2 GiB or larger.
@@ -191,7 +236,7 @@ def write_gpt(sizes: GptSizes, tensors: Tensors, precision: Precision) -> bytes:
             f"head_dim: {sizes.head_dim} is no multiple of {HEAD_DIM_MULTIPLE}, "
             "which the runtime's attention needs"
         )
-    return _GptWriter(sizes, tensors, precision).write()
+    return _GptWriter(sizes, tensors, precision, kv_scales).write()
 
 
 def folded_head(embed: Tensors, name: str) -> Array:

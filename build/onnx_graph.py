@@ -19,6 +19,7 @@ IR_VERSION = 8
 MICROSOFT = "com.microsoft"
 """Domain of the ONNX Runtime's own operators."""
 FLOAT = TensorProto.FLOAT
+INT8 = TensorProto.INT8
 INT32 = TensorProto.INT32
 MAX_BYTES = 2**31 - 1
 """Protocol buffers hold less than 2 GiB."""

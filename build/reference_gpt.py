@@ -6,6 +6,7 @@ Shapes: T positions, H hidden size, A heads, D head size, C codebooks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gpt_graph import folded_head
 from layout import GptSizes
 
 Integers = npt.NDArray[np.integer[Any]]
+Observer = Callable[[Array, Array], None]
 NORM_FLOOR = 1e-12
 """Smallest speaker norm divided by."""
 
@@ -73,12 +75,16 @@ def _rotate(heads: Array, sizes: GptSizes) -> Array:
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
 
 
-def _attention(rows: Array, tensors: Tensors, prefix: str, sizes: GptSizes) -> Array:
+def _attention(
+    rows: Array, tensors: Tensors, prefix: str, sizes: GptSizes, observe: Observer | None
+) -> Array:
     def heads(name: str) -> Array:
         projected = rows @ tensors[f"{prefix}{name}_proj.weight"].T
         return projected.reshape(len(rows), sizes.num_heads, sizes.head_dim).transpose(1, 0, 2)
 
     query, key, value = _rotate(heads("q"), sizes), _rotate(heads("k"), sizes), heads("v")
+    if observe is not None:
+        observe(key, value)
     scores = query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(sizes.head_dim))
     future = np.triu(np.ones((len(rows), len(rows)), bool), 1)
     weights = ops.softmax(np.where(future, np.float32(-np.inf), scores))
@@ -92,13 +98,22 @@ def _mlp(rows: Array, tensors: Tensors, prefix: str) -> Array:
     return (gate * up) @ tensors[f"{prefix}down_proj.weight"].T
 
 
-def hidden_states(embeds: Array, tensors: Tensors, sizes: GptSizes) -> Array:
-    """Return the hidden states (T, H) after the final norm for input embeddings (T, H)."""
+def hidden_states(
+    embeds: Array, tensors: Tensors, sizes: GptSizes, observe: Observer | None = None
+) -> Array:
+    """Return the hidden states (T, H) after the final norm for input embeddings (T, H).
+
+    Args:
+        embeds: (T, H) float32.
+        tensors: the tensors of gpt/model.safetensors.
+        sizes: the checkpoint's GPT sizes.
+        observe: called for each layer in order with its rotated keys and its values, (A, T, D).
+    """
     rows, epsilon = embeds, sizes.rms_norm_eps
     for layer in range(sizes.num_layers):
         prefix = f"layers.{layer}."
         normed = ops.rms_norm(rows, tensors[f"{prefix}input_layernorm.weight"], epsilon)
-        rows = rows + _attention(normed, tensors, f"{prefix}self_attn.", sizes)
+        rows = rows + _attention(normed, tensors, f"{prefix}self_attn.", sizes, observe)
         normed = ops.rms_norm(rows, tensors[f"{prefix}post_attention_layernorm.weight"], epsilon)
         rows = rows + _mlp(normed, tensors, f"{prefix}mlp.")
     return ops.rms_norm(rows, tensors["norm.weight"], epsilon)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime
 import reference_gpt
 import reference_speech
@@ -65,15 +66,20 @@ def sample_embeddings(sizes: GptSizes, embed: Tensors) -> Array:
     return reference_gpt.embed_prompt(ids, embed, (int(ids[1]), vector), frames)
 
 
-def run_gpt(session: Any, sizes: GptSizes, embeds: Array, num_decoded: int) -> Array:
+def empty_cache(session: Any, batch: int, length: int) -> dict[str, npt.NDArray[Any]]:
+    """Return the KV inputs of a GPT graph, in the type that it takes."""
+    types = {"tensor(float)": np.float32, "tensor(int8)": np.int8}
+    return {
+        tensor.name: np.zeros((batch, tensor.shape[1], length, tensor.shape[3]), types[tensor.type])
+        for tensor in session.get_inputs()
+        if tensor.name.startswith("past_")
+    }
+
+
+def run_gpt(session: Any, embeds: Array, num_decoded: int) -> Array:
     """Run (T, H) embeddings through a GPT graph: prefill, then `num_decoded` single steps."""
     length = len(embeds)
-    cache = np.zeros((1, sizes.num_heads, length, sizes.head_dim), np.float32)
-    past = {
-        f"past_{kind}_{layer}": cache
-        for layer in range(sizes.num_layers)
-        for kind in ("key", "value")
-    }
+    past = empty_cache(session, 1, length)
     names = [output.name for output in session.get_outputs()]
     bounds = [0, *range(length - num_decoded, length + 1)]
     parts = []
@@ -89,14 +95,14 @@ def run_gpt(session: Any, sizes: GptSizes, embeds: Array, num_decoded: int) -> A
     return np.concatenate(parts)
 
 
-def check_gpt(path: Path, embeds: Array, hidden: Array, sizes: GptSizes, prec: Precision) -> str:
+def check_gpt(path: Path, embeds: Array, hidden: Array, precision: Precision) -> str:
     """Check a GPT graph against reference hidden states (T, H); return the figure to report.
 
     Raises:
         CheckError: the difference is larger than the precision explains.
     """
-    found = run_gpt(open_session(path), sizes, embeds, num_decoded=2)
-    if prec == "fp32":
+    found = run_gpt(open_session(path), embeds, num_decoded=2)
+    if precision == "fp32":
         return f"error {_require_close(path, found, hidden):.1e}"
     norms = np.linalg.norm(found, axis=1) * np.linalg.norm(hidden, axis=1)
     cosine = float((np.sum(found * hidden, axis=1) / norms).min())

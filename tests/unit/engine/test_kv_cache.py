@@ -13,7 +13,7 @@ ROW_BYTES = HEADS * MAX_LEN * HEAD_DIM * 4
 
 
 def make_cache(num_layers: int = 1) -> KvCache:
-    return KvCache(num_layers, NUM_ROWS, HEADS, MAX_LEN, HEAD_DIM)
+    return KvCache(num_layers, NUM_ROWS, (HEADS, MAX_LEN, HEAD_DIM), np.float32)
 
 
 def resident_bytes() -> int:
@@ -50,7 +50,22 @@ def test_memory_is_resident_only_while_it_is_used() -> None:
 
 def test_a_row_that_would_share_a_page_is_refused() -> None:
     with pytest.raises(ValueError, match="^max_model_len: 65 does not fill whole memory pages"):
-        KvCache(1, 1, 1, 65, 8)
+        KvCache(1, 1, (1, 65, 8), np.float32)
+
+
+def test_an_int8_cache_takes_a_quarter() -> None:
+    cache = KvCache(1, NUM_ROWS, (HEADS, MAX_LEN, HEAD_DIM), np.int8)
+    assert cache.address(0, 1) - cache.address(0, 0) == ROW_BYTES // 4
+
+
+def test_swap_exchanges_two_rows() -> None:
+    cache = make_cache()
+    cache._data[:, 0, :, :5] = 1.0
+    cache._data[:, 2, :, :9] = 2.0
+    cache.swap(2, 0, 9)
+    assert (cache._data[:, 0, :, :9] == 2.0).all()
+    assert (cache._data[:, 2, :, :5] == 1.0).all()
+    assert (cache._data[:, 2, :, 5:9] == 0.0).all()
 
 
 def test_other_rows_keep_their_values_when_one_is_released() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 Runner = Literal["onnx", "torch"]
-Precision = Literal["fp32", "int8"]
+Precision = Literal["fp32", "int8", "int8-weights"]
 
 BLOCK_SIZES = (16, 32, 64)
 DEFAULT_TOKENS_PER_SEQ = 1024

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as SequenceOf
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
-from .sequence import GenerationRequest, Mode
+from .sequence import GenerationRequest, Sequence
 
 
 class Embeddings:
@@ -53,13 +54,15 @@ class Embeddings:
             rows += self._code[codebook][codes[:, codebook]]
         return rows
 
-    def step(self, mode: Mode, token: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the (H,) input of one generated token, (C,) in mode code or (1,) in mode text."""
-        if mode == "code":
-            row: NDArray[np.float32] = self.codes(token[None])[0]
-        else:
-            row = self._text[token[0]]
-        return row
+    def steps(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
+        """Return the (B, H) inputs of the next known token of each of B sequences."""
+        rows = np.empty((len(sequences), self._text.shape[1]), dtype=np.float32)
+        for mode in ("code", "text"):
+            of_mode = [i for i, s in enumerate(sequences) if s.request.mode == mode]
+            if of_mode:
+                tokens = np.stack([sequences[i].next_input() for i in of_mode])
+                rows[of_mode] = self.codes(tokens) if mode == "code" else self._text[tokens[:, 0]]
+        return rows
 
 
 def normalise_speaker(vector: NDArray[np.float16]) -> NDArray[np.float32]:

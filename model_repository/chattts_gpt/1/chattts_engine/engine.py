@@ -171,10 +171,7 @@ class Engine:
 
     def _decode(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
         """Feed each sequence its next known token; return the (B, H) hidden states."""
-        inputs = np.stack(
-            [self._embeddings.step(s.request.mode, s.next_input()) for s in sequences]
-        )
-        hidden = self.runner.decode(sequences, inputs)
+        hidden = self.runner.decode(sequences, self._embeddings.steps(sequences))
         for sequence in sequences:
             sequence.num_computed_tokens += 1
         self.stats.num_decode_steps += 1

@@ -9,23 +9,36 @@ management unit. Source of the idea: vAttention (Prabhu et al., 2024).
 from __future__ import annotations
 
 import mmap
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it only from Python 3.13 on
-_FLOAT_BYTES = 4
 
 
 class KvCache:
     """2 * L tensors (keys and values per layer) of shape (rows, heads, max_len, head size)."""
 
     def __init__(
-        self, num_layers: int, num_rows: int, num_heads: int, max_len: int, head_dim: int
+        self, num_layers: int, num_rows: int, row_shape: tuple[int, int, int], dtype: DTypeLike
     ) -> None:
-        self.row_shape = (num_heads, max_len, head_dim)
+        """Reserve address space.
+
+        Args:
+            num_layers: L.
+            num_rows: sequences that can be held.
+            row_shape: heads, max_len, head size.
+            dtype: float32, or int8 for a quantised cache.
+
+        Raises:
+            ValueError: a row does not fill whole memory pages.
+        """
+        self.row_shape = row_shape
+        self.dtype = np.dtype(dtype)
+        num_heads, max_len, head_dim = row_shape
         # Rows start on a page, so that one row's pages can be given back alone.
-        row_bytes = num_heads * max_len * head_dim * _FLOAT_BYTES
+        row_bytes = num_heads * max_len * head_dim * self.dtype.itemsize
         if row_bytes % mmap.PAGESIZE:
             raise ValueError(f"max_model_len: {max_len} does not fill whole memory pages per row")
         self._row_bytes = row_bytes
@@ -36,8 +49,8 @@ class KvCache:
             self.num_tensors * self._tensor_bytes,
             flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
         )
-        self._data: NDArray[np.float32] = np.frombuffer(self._map, dtype=np.float32).reshape(
-            self.num_tensors, num_rows, num_heads, max_len, head_dim
+        self._data: NDArray[Any] = np.frombuffer(self._map, dtype=self.dtype).reshape(
+            self.num_tensors, num_rows, *row_shape
         )
 
     def address(self, tensor: int, row: int) -> int:

@@ -18,6 +18,10 @@ from .config import EngineConfig, GPTConfig
 from .kv_cache import KvCache
 from .sequence import Sequence
 
+SPIN_US = "50"
+"""How long idle threads poll: it bridges the gaps between the operators of one call. Threads that
+poll between two calls would take the cores from the vocoder and from the server."""
+
 
 class _Binding:
     """One session call with fixed addresses: B rows from `row` on, S positions each."""
@@ -44,8 +48,8 @@ class _Binding:
         for tensor in range(cache.num_tensors):
             name = f"{('key', 'value')[tensor % 2]}_{tensor // 2}"
             address = cache.address(tensor, row)
-            self._io.bind_input(f"past_{name}", "cpu", 0, np.float32, shape, address)
-            self._io.bind_output(f"present_{name}", "cpu", 0, np.float32, shape, address)
+            self._io.bind_input(f"past_{name}", "cpu", 0, cache.dtype, shape, address)
+            self._io.bind_output(f"present_{name}", "cpu", 0, cache.dtype, shape, address)
 
     def run(self) -> NDArray[np.float32]:
         """Compute and return the (B, S, H) hidden states; the array is reused by the next call."""
@@ -60,8 +64,12 @@ class OnnxRunner:
         self._session = _open(weights / "gpt.onnx", config.num_threads)
         self._code_head = _open(weights / "code_head.onnx", config.num_threads)
         self._text_head = _open(weights / "text_head.onnx", config.num_threads)
+        kinds = {tensor.name: tensor.type for tensor in self._session.get_inputs()}
         self._cache = KvCache(
-            gpt.num_layers, config.max_num_seqs, gpt.num_heads, config.max_model_len, gpt.head_dim
+            gpt.num_layers,
+            config.max_num_seqs,
+            (gpt.num_heads, config.max_model_len, gpt.head_dim),
+            np.int8 if kinds["past_key_0"] == "tensor(int8)" else np.float32,
         )
         self._rows: list[Sequence | None] = [None] * config.max_num_seqs
         self._decode_bindings: dict[int, _Binding] = {}
@@ -133,6 +141,5 @@ class OnnxRunner:
 def _open(path: Path, num_threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = num_threads
-    # Threads that spin between two calls take the cores from the vocoder and from the server.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_US)
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

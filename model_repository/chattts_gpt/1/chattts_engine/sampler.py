@@ -87,11 +87,11 @@ def probabilities(logits: NDArray[np.float32], rows: SamplingRows) -> NDArray[np
 def _penalise(logits: NDArray[np.float32], rows: SamplingRows) -> None:
     """Scale the logits of recent tokens by penalty ** count, in place, away from being chosen."""
     row, place = np.nonzero(rows.history != NO_TOKEN)
-    counts = np.zeros(logits.shape, dtype=np.float32)
-    np.add.at(counts, (row, rows.history[row, place]), np.float32(1.0))
-    row, token = np.nonzero(counts)
-    factor = rows.repetition_penalty[row] ** counts[row, token]
+    token = rows.history[row, place]
+    counts = np.count_nonzero(rows.history[row] == token[:, None], axis=1).astype(np.float32)
+    factor = rows.repetition_penalty[row] ** counts
     value = logits[row, token]
+    # A token that occurs twice is written twice, with the same value.
     logits[row, token] = np.where(value < 0, value * factor, value / factor)
 
 

@@ -27,16 +27,17 @@ def sampling_rows(
     def repeat(values: SequenceOf[float], dtype: type[np.generic]) -> NDArray[Any]:
         return np.repeat(np.array(values, dtype=dtype), num_codebooks)
 
-    temperature = [
-        np.broadcast_to(np.array(p.temperature, np.float32), num_codebooks) for p in params
-    ]
+    temperature: list[float] = []
+    for p in params:
+        per_codebook = len(p.temperature) == num_codebooks
+        temperature += p.temperature if per_codebook else p.temperature * num_codebooks
     history = np.full((len(sequences), num_codebooks, PENALTY_WINDOW), NO_TOKEN, dtype=np.int64)
     for row, sequence in enumerate(sequences):
         recent = sequence.recent_tokens()
         history[row, :, : len(recent)] = recent.T
     is_early = [s.num_generated < p.min_new_tokens for s, p in zip(sequences, params, strict=True)]
     return SamplingRows(
-        temperature=np.concatenate(temperature),
+        temperature=np.array(temperature, np.float32),
         top_p=repeat([p.top_p for p in params], np.float64),
         top_k=repeat([p.top_k for p in params], np.int64),
         repetition_penalty=repeat([p.repetition_penalty for p in params], np.float32),
