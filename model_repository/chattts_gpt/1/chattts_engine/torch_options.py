@@ -54,7 +54,8 @@ class TorchOptions:
             share = self.gpu_memory_utilization
             raise ValueError(f"gpu_memory_utilization: {share} is outside 0 < share <= 1")
         if any(size < 1 for size in self.batch_sizes):
-            raise ValueError(f"cuda_graph_batch_sizes: {self.batch_sizes} has one below 1")
+            sizes = ",".join(map(str, self.batch_sizes))
+            raise ValueError(f"cuda_graph_batch_sizes: {sizes} has a size below 1")
         if not 1 <= self.max_fused_steps <= MAX_FUSED_STEPS:
             steps = self.max_fused_steps
             raise ValueError(f"max_fused_steps: {steps} is outside 1 ... {MAX_FUSED_STEPS}")
