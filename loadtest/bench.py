@@ -55,7 +55,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         nargs="+",
         default=[],
         metavar="DIR",
-        help="measure these, one per precision, instead of building",
+        help="measure these instead of building; two of one precision go by their folders' names",
     )
     parser.add_argument(
         "--baseline", choices=("llama", "published", "both", "none"), default="llama"

@@ -27,7 +27,8 @@ class Contestant(Protocol):
     """Something that generates fixed numbers of steps for several requests at once."""
 
     kind: Kind
-    precision: str
+    variant: str
+    """A repository's precision, or its folder's name where several have the same."""
 
     def concurrencies(self, plan: Plan) -> Sequence[int]:
         """How many requests at once it is measured with."""
@@ -41,10 +42,10 @@ class EngineContestant:
 
     kind: Kind = "engine"
 
-    def __init__(self, worker: Worker, precision: str) -> None:
+    def __init__(self, worker: Worker, variant: str) -> None:
         self._worker = worker
         self._processes = [psutil.Process(worker.pid)]
-        self.precision = precision
+        self.variant = variant
 
     def concurrencies(self, plan: Plan) -> Sequence[int]:
         """See Contestant."""
@@ -64,11 +65,11 @@ class ServerContestant:
 
     kind: Kind = "server"
 
-    def __init__(self, stack: ExitStack, built: Built) -> None:
+    def __init__(self, stack: ExitStack, built: Built, variant: str) -> None:
         server, self._client = stack.enter_context(speech.running(built.path))
         assert server.pid is not None
         self._processes = processes.server_tree(server.pid)
-        self.precision = built.precision
+        self.variant = variant
 
     def concurrencies(self, plan: Plan) -> Sequence[int]:
         """See Contestant."""
@@ -94,7 +95,7 @@ class ServerContestant:
 class BaselineContestant:
     """The published package or the plain loop that stands in for it; float32."""
 
-    precision = "fp32"
+    variant = "fp32"
 
     def __init__(self, worker: Worker, kind: Kind, prompt_ids: list[int]) -> None:
         self.kind = kind
@@ -120,7 +121,7 @@ class Case:
     """All rounds of one contestant at one concurrency."""
 
     kind: Kind
-    precision: str
+    variant: str
     concurrency: int
     steps: int
     rounds: list[Measured] = field(default_factory=list)
@@ -131,7 +132,7 @@ class Case:
         tokens_per_s = statistics.median(tokens / one["elapsed_s"] for one in self.rounds)
         figures: dict[str, Any] = {
             "kind": self.kind,
-            "precision": self.precision,
+            "variant": self.variant,
             "concurrency": self.concurrency,
             "steps": self.steps,
             "tokens_per_s": tokens_per_s,
@@ -175,7 +176,7 @@ def run_cases(
             for contestant in contestants:
                 if level not in contestant.concurrencies(plan):
                     continue
-                key = (contestant.kind, contestant.precision, level)
+                key = (contestant.kind, contestant.variant, level)
                 case = cases.setdefault(key, Case(*key, steps=plan.steps))
                 case.rounds.append(contestant.run(level, plan.steps))
                 rate = level * plan.steps / case.rounds[-1]["elapsed_s"]

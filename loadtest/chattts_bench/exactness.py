@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from . import speech
+from .built import Built
 from .plan import PROMPT, TEXT, Plan
 from .worker import Worker
 
 _TARGET_SEED = 12345
 _LONGEST_PROMPT = 64
-_BLOCK_TOKENS = 16
 _SENTENCES = (
     "the train to london leaves at half past seven",
     "hello anna, how are you today",
@@ -40,9 +40,10 @@ def engine_identity(worker: Worker, plan: Plan) -> dict[str, Any]:
     }
 
 
-def preempting_pool(plan: Plan) -> str:
+def preempting_pool(built: Built, plan: Plan) -> str:
     """Return the engine parameter that makes a pool of three requests' blocks."""
-    blocks = 3 * math.ceil((_LONGEST_PROMPT + plan.identity_steps) / _BLOCK_TOKENS)
+    block_tokens = int(built.engine_parameters["block_size"])
+    blocks = 3 * math.ceil((_LONGEST_PROMPT + plan.identity_steps) / block_tokens)
     return f"num_kv_blocks={blocks}"
 
 
@@ -65,11 +66,6 @@ def server_identity(repository: Path, plan: Plan) -> dict[str, Any]:
             spoken, _ = speech.speak_all(client, [target, *neighbours])
             digests.append(hashlib.sha256(spoken[0].samples.tobytes()).hexdigest())
     return {"concurrency": list(plan.identity_concurrency), "digests": digests}
-
-
-def all_equal(found: Mapping[str, Any]) -> bool:
-    """Whether every digest of an identity check is the same."""
-    return len(set(found["digests"])) == 1
 
 
 def compare_precisions(workers: Mapping[str, Worker], plan: Plan, folder: Path) -> dict[str, Any]:

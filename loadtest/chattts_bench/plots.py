@@ -33,17 +33,17 @@ def draw(report: Mapping[str, Any], folder: Path) -> list[Path]:
 def _throughput(axes: Axes, report: Mapping[str, Any]) -> None:
     axes.set_title("Tokens per second")
     axes.set_ylabel("tokens/s")
-    _lines(axes, report, "tokens_per_s", lambda kind, precision: f"{kind}, {precision}")
-    for precision in sorted({case["precision"] for case in report["cases"]}):
+    _lines(axes, report, "tokens_per_s", lambda kind, variant: f"{kind}, {variant}")
+    for variant in sorted({case["variant"] for case in report["cases"]}):
         points = sorted(
             (case["concurrency"], case["floor_tokens_per_s"])
             for case in report["cases"]
-            if case["precision"] == precision
+            if case["variant"] == variant
             and case["kind"] == "engine"
             and "floor_tokens_per_s" in case
         )
         if points:
-            axes.plot(*zip(*points, strict=True), "k:", alpha=0.5, label=f"floor, {precision}")
+            axes.plot(*zip(*points, strict=True), "k:", alpha=0.5, label=f"floor, {variant}")
 
 
 def _latency(axes: Axes, report: Mapping[str, Any]) -> None:
@@ -55,18 +55,18 @@ def _latency(axes: Axes, report: Mapping[str, Any]) -> None:
 
 
 def _label(what: str, percentile: str) -> Callable[[str, str], str]:
-    return lambda kind, precision: f"{what} {percentile}, {precision}"
+    return lambda kind, variant: f"{what} {percentile}, {variant}"
 
 
 def _lines(
     axes: Axes, report: Mapping[str, Any], key: str, label: Callable[[str, str], str]
 ) -> None:
-    """Draw one line per kind and precision that has the figure."""
+    """Draw one line per kind and variant that has the figure."""
     lines: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for case in report["cases"]:
         if key in case:
-            line = lines.setdefault((case["kind"], case["precision"]), [])
+            line = lines.setdefault((case["kind"], case["variant"]), [])
             line.append((case["concurrency"], case[key]))
-    for (kind, precision), points in lines.items():
+    for (kind, variant), points in lines.items():
         marker = _MARKERS[kind]
-        axes.plot(*zip(*sorted(points), strict=True), marker, label=label(kind, precision))
+        axes.plot(*zip(*sorted(points), strict=True), marker, label=label(kind, variant))

@@ -10,7 +10,7 @@ from .targets import GIGABYTE
 _MEGABYTE = 1e6
 _CASE_COLUMNS = (
     ("kind", "kind", 1.0, "{}"),
-    ("precision", "", 1.0, "{}"),
+    ("variant", "", 1.0, "{}"),
     ("concurrency", "at once", 1.0, "{}"),
     ("tokens_per_s", "tokens/s", 1.0, "{:.1f}"),
     ("floor_tokens_per_s", "floor t/s", 1.0, "{:.0f}"),
@@ -80,7 +80,7 @@ def _check_lines(report: Mapping[str, Any]) -> Iterator[str]:
         ):
             yield (
                 f"vocoder: {100 * vocoder_share(case):.1f} % of the server's processor time "
-                f"({case['precision']}, {case['concurrency']} at once)"
+                f"({case['variant']}, {case['concurrency']} at once)"
             )
     checks = report.get("checks", {})
     if "realtime" in checks:

@@ -65,9 +65,9 @@ def run(options: Options) -> dict[str, Any]:
         _say("floor")
         machine = measure_machine(options.plan.bandwidth_bytes, first)
         report["machine"] = machine.to_json()
-        costs = {precision: StepCost.of(built) for precision, built in builds.items()}
-        report["step_costs"] = {precision: asdict(cost) for precision, cost in costs.items()}
-        known = [case for case in report["cases"] if case["precision"] in costs]
+        costs = {variant: StepCost.of(built) for variant, built in builds.items()}
+        report["step_costs"] = {variant: asdict(cost) for variant, cost in costs.items()}
+        known = [case for case in report["cases"] if case["variant"] in costs]
         prompt_tokens = len(first.encode(PROMPT))
         targets.add_floors(known, costs, machine, prompt_tokens, first.max_num_seqs)
     report["checks"] = dict(_checks(options, builds))
@@ -77,10 +77,12 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def _builds(options: Options) -> dict[str, Built]:
-    """Repositories by precision, int8 first: the checks without a precision use the first."""
+    """Repositories by variant; the checks of one repository use the first."""
     if options.repositories:
         given = [Built(path) for path in options.repositories]
-        return {built.precision: built for built in given}
+        precisions = [built.precision for built in given]
+        are_unique = len(set(precisions)) == len(precisions)
+        return {built.precision if are_unique else built.path.name: built for built in given}
     checkpoint = options.checkpoint or prepare.full_checkpoint(options.work)
     return {
         precision: prepare.repository(options.work, checkpoint, precision)
@@ -91,12 +93,12 @@ def _builds(options: Options) -> dict[str, Built]:
 def _cases(options: Options, builds: Mapping[str, Built]) -> list[dict[str, Any]]:
     with ExitStack() as stack:
         contestants: list[Contestant] = []
-        for precision, built in builds.items():
+        for variant, built in builds.items():
             if "engine" in options.sections:
                 worker = stack.enter_context(_engine_worker(options, built, "engine"))
-                contestants.append(EngineContestant(worker, precision))
+                contestants.append(EngineContestant(worker, variant))
             if "server" in options.sections:
-                contestants.append(ServerContestant(stack, built))
+                contestants.append(ServerContestant(stack, built, variant))
         if "baseline" in options.sections:
             contestants += _baselines(options, builds, stack)
         return run_cases(contestants, options.plan, _say)
@@ -158,20 +160,20 @@ def _precision_checks(options: Options, builds: Mapping[str, Built]) -> Iterator
 
 
 def _identity_checks(options: Options, builds: Mapping[str, Built]) -> Iterator[tuple[str, Any]]:
-    small_pool = exactness.preempting_pool(options.plan)
-    for precision, built in builds.items():
-        _say(f"identity, {precision}")
+    for variant, built in builds.items():
+        _say(f"identity, {variant}")
+        small_pool = exactness.preempting_pool(built, options.plan)
         for name, overrides in (("engine", ()), ("engine, small pool", (small_pool,))):
             with _engine_worker(options, built, "engine", *overrides) as worker:
-                yield f"{name}, {precision}", exactness.engine_identity(worker, options.plan)
-        yield f"whole path, {precision}", exactness.server_identity(built.path, options.plan)
+                yield f"{name}, {variant}", exactness.engine_identity(worker, options.plan)
+        yield f"whole path, {variant}", exactness.server_identity(built.path, options.plan)
 
 
 @contextmanager
 def _engine_worker(
     options: Options, built: Built, module: str, *overrides: str
 ) -> Iterator[Worker]:
-    log = options.work / f"{module}-{built.precision}.log"
+    log = options.work / f"{module}-{built.path.name}.log"
     arguments = [str(built.path), *overrides]
     python = Path(sys.executable)
     with Worker(python, module, arguments, log, [built.engine_code]) as worker:

@@ -66,7 +66,7 @@ def add_floors(
         if case["kind"] not in BASELINES:
             batch = min(batch, max_num_seqs)
         context = prompt_tokens + case["steps"] / 2
-        cost = costs[case["precision"]]
+        cost = costs[case["variant"]]
         floor_s = cost.floor_s(machine, batch, context)
         case["floor_step_ms"] = 1000 * floor_s
         case["floor_tokens_per_s"] = batch / floor_s
@@ -78,17 +78,17 @@ def add_floors(
             case["over_floor"] = case["floor_tokens_per_s"] / case["tokens_per_s"]
 
 
-def find_case(report: Report, kind: Kind, precision: str, concurrency: int) -> Mapping[str, Any]:
+def find_case(report: Report, kind: Kind, variant: str, concurrency: int) -> Mapping[str, Any]:
     """Return one case of a report.
 
     Raises:
         MissingError: it was not run.
     """
     for case in report.get("cases", ()):
-        if (case["kind"], case["precision"], case["concurrency"]) == (kind, precision, concurrency):
+        if (case["kind"], case["variant"], case["concurrency"]) == (kind, variant, concurrency):
             found: Mapping[str, Any] = case
             return found
-    raise MissingError(f"{kind} {precision} {concurrency}")
+    raise MissingError(f"{kind} {variant} {concurrency}")
 
 
 def _baseline(report: Report, batch: int) -> Mapping[str, Any]:

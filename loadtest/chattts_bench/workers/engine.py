@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def load(
         sampler: another sampler than the default.
     """
     built = Built(repository)
-    config = EngineConfig.from_parameters(built.engine_parameters | dict(overrides))
+    known = {field.name for field in fields(EngineConfig)}  # the others are the torch runner's
+    parameters = {key: text for key, text in built.engine_parameters.items() if key in known}
+    config = EngineConfig.from_parameters(parameters | dict(overrides))
     loaded = load_engine(built.weights, config, sampler)
     warm_up(loaded.engine)
     return loaded
