@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import reference_ops as ops
 from checkpoint import Array, Tensors
+from istft_graph import MAX_MAGNITUDE
 from layout import HOP, N_FFT, NUM_BINS
-from vocoder_graph import MAX_MAGNITUDE, RESIDUAL_SCALE, code_values
+from vocoder_graph import RESIDUAL_SCALE, code_values
 
 Integers = npt.NDArray[np.integer[Any]]
 

@@ -1,12 +1,8 @@
 """Write the vocoder as an ONNX graph that is run chunk by chunk: hidden states or codes -> audio.
 
-Each step is computed once: every convolution takes the last frames of its input from `state` and
-leaves the newest ones in `next_state` (stream_graph.py). A convolution pads with zeros at both ends
-of a segment, so whatever stands outside the segment is set to zero before each of them.
-
-Everything is channel-last, (batch, frames, channels), so that linear layers are plain matrix
-products; convolutions over all channels are matrix products over shifted copies. The inverse STFT
-is a matrix product (inverse DFT with the window folded in) and an overlap-add of quarter frames.
+Each step is computed once, and what lies outside a segment is not computed (stream_graph.py).
+Everything is channel-last, so that linear layers are plain matrix products; convolutions over all
+channels are matrix products over shifted copies.
 """
 
 from __future__ import annotations
@@ -16,21 +12,12 @@ from dataclasses import dataclass
 import layout
 import numpy as np
 from checkpoint import Array, Checkpoint, Tensors
-from layout import HOP, N_FFT, NUM_BINS
+from istft_graph import overlap_add, pad_bins, windowed_frames
 from onnx_graph import INT32, GraphWriter
-from stream_graph import END, FrameMask, StreamState, cut
+from stream_graph import END, Stream
 
-MAX_MAGNITUDE = 100.0
-"""Vocos clips the magnitudes of the spectrum here."""
 RESIDUAL_SCALE = 1 / 4
 """Weight of the second residual stage, as in force when the published weights were made."""
-PADDED_BINS = -(-NUM_BINS // 16) * 16
-"""Bins as the graph computes them. The runtime's sine and cosine round the last elements of an
-array differently from the others when the count is no multiple of the vector width; then a row
-would depend on what it is batched with."""
-QUARTERS = N_FFT // HOP
-SMALLEST_ENVELOPE = np.float32(1e-6)
-"""Far below any overlap-added squared window inside a segment; outside it keeps 0 / 0 away."""
 
 
 def code_values() -> Array:
@@ -40,28 +27,6 @@ def code_values() -> Array:
     middle = layout.LEVELS // 2
     values: Array = ((digits - middle) / middle).astype(np.float32)
     return values
-
-
-def inverse_dft(window: Array) -> Array:
-    """Return the (2 * padded bins, n_fft) float32 matrix: real, imaginary parts -> windowed frame.
-
-    The imaginary parts of the first and last bin have no effect. Computed in float64.
-    """
-    angle = 2 * np.pi / N_FFT * np.outer(np.arange(NUM_BINS), np.arange(N_FFT))
-    weight = np.full((NUM_BINS, 1), 2 / N_FFT)
-    weight[[0, -1]] = 1 / N_FFT
-    real = weight * np.cos(angle)
-    imaginary = -weight * np.sin(angle)
-    imaginary[[0, -1]] = 0
-    matrix = np.concatenate([real, imaginary]) * window.astype(np.float64)
-    return pad_bins(matrix.astype(np.float32))
-
-
-def pad_bins(rows: Array) -> Array:
-    """Widen the first axis from twice the bins to twice the padded bins with zeros."""
-    halves = np.split(rows, 2)
-    empty = np.zeros((PADDED_BINS - NUM_BINS, *rows.shape[1:]), np.float32)
-    return np.concatenate([halves[0], empty, halves[1], empty])
 
 
 def folded_output(tensors: Tensors) -> Array:
@@ -91,17 +56,15 @@ class Vocoder:
 
 
 class _VocoderWriter:
-    """Writes one vocoder graph. Values are names of (batch, frames, channels) tensors."""
+    """Writes one vocoder graph. Values are names of rows or frames, see `Stream`."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self.graph = GraphWriter("chattts_vocoder")
-        self.lag = 0
-        """Frames by which the newest value is behind the input."""
+        self.audio_lag = layout.FRAMES_PER_STEP * checkpoint.context_steps
 
     def write_hidden(self) -> Vocoder:
-        graph = self.graph
-        hidden = graph.input("hidden", ("batch", "steps", "hidden_size"))
+        hidden = self.graph.input("hidden", ("batch", "steps", "hidden_size"))
         tensors = self.checkpoint.load("Decoder")
         self._open_stream()
         return self._finish(self._decode(hidden, tensors))
@@ -115,24 +78,21 @@ class _VocoderWriter:
         return self._finish(self._decode(graph.node("Concat", groups, axis=-1), tensors))
 
     def _open_stream(self) -> None:
-        """Declare mask and state; the overlap-add sees the longest lag, a whole number of steps."""
         steps = self.graph.input("mask", ("batch", "steps"))
-        self.state = StreamState(self.graph)
-        self.total_lag = layout.FRAMES_PER_STEP * self.checkpoint.context_steps
-        self.mask = FrameMask(
-            self.graph, self.state, steps, layout.FRAMES_PER_STEP, self.total_lag + 1
-        )
+        # the overlap-add looks one frame further back than the audio lags
+        self.stream = Stream(self.graph, steps, layout.FRAMES_PER_STEP, self.audio_lag + 1)
 
     def _finish(self, mel: str) -> Vocoder:
-        tensors = self.checkpoint.load("Vocos")
-        value = self._backbone(mel, tensors)
-        audio = self._overlap_add(self._frames(value, tensors), tensors)
-        self.graph.node("Reshape", [audio, self.graph.integers(0, -1)], "audio")
-        self.graph.output("audio", ("batch", "samples"))
-        self.state.finish()
-        self.graph.metadata("state_size", self.state.size)
-        self.graph.metadata("context_steps", self.checkpoint.context_steps)
-        return Vocoder(self.graph.serialize(), self.state.size)
+        graph, tensors = self.graph, self.checkpoint.load("Vocos")
+        window = tensors["head.istft.window"]
+        rows = windowed_frames(graph, self._backbone(mel, tensors), window)
+        audio = overlap_add(graph, self.stream, rows, window, self.audio_lag)
+        graph.node("Reshape", [audio, graph.integers(0, -1)], "audio")
+        graph.output("audio", ("batch", "samples"))
+        self.stream.finish()
+        graph.metadata("state_size", self.stream.state_size)
+        graph.metadata("context_steps", self.checkpoint.context_steps)
+        return Vocoder(graph.serialize(), self.stream.state_size)
 
     def _dequantize(self, codes: str, tensors: Tensors, group: int) -> str:
         """Return the (batch, steps, features) features of one group of codebooks."""
@@ -152,47 +112,42 @@ class _VocoderWriter:
         return self._linear(total, prefix, tensors)
 
     def _decode(self, features: str, tensors: Tensors) -> str:
-        """Turn the (batch, steps, 2 * channels) input of a stack into a (batch, frames, mels)."""
-        graph = self.graph
+        """Turn a stack's input (batch, steps, 2 * channels) into rows of mels."""
+        # a step's two frames are the two halves of its channels
         channels = tensors["decoder.conv_in.0.weight"].shape[1]
-        frames = graph.node("Reshape", [features, graph.integers(0, -1, channels)])
-        value = self._gelu(self._conv(self._masked(frames), "decoder.conv_in.0.", tensors))
-        value = self._masked(self._conv(self._masked(value), "decoder.conv_in.2.", tensors))
+        value = self.stream.take(features, channels)
+        value = self._gelu(self._conv(value, "decoder.conv_in.0.", tensors))
+        value = self._conv(value, "decoder.conv_in.2.", tensors)
         for layer in range(self._layers(tensors, "decoder.decoder_block.")):
             prefix = f"decoder.decoder_block.{layer}."
             value = self._block(value, prefix, "weight", layout.STACK_DILATION, tensors)
-        folded = {"out_conv.weight": folded_output(tensors)}
-        return self._conv(value, "out_conv.", folded)
+        return self._conv(value, "out_conv.", {"out_conv.weight": folded_output(tensors)})
 
     @staticmethod
     def _layers(tensors: Tensors, prefix: str) -> int:
         return sum(name.startswith(prefix) and "dwconv.weight" in name for name in tensors)
 
     def _backbone(self, mel: str, tensors: Tensors) -> str:
-        value = self._conv(self._masked(mel), "backbone.embed.", tensors)
-        value = self._masked(self._norm(value, "backbone.norm.", tensors))
+        value = self._conv(mel, "backbone.embed.", tensors)
+        value = self._norm(value, "backbone.norm.", tensors)
         for layer in range(self.checkpoint.vocos.num_layers):
             value = self._block(value, f"backbone.convnext.{layer}.", "gamma", 1, tensors)
         value = self._norm(value, "backbone.final_layer_norm.", tensors)
         head = {name: pad_bins(tensors[name]) for name in ("head.out.weight", "head.out.bias")}
         return self._linear(value, "head.out.", head)
 
-    def _masked(self, value: str) -> str:
-        """Set what is no frame of the segment to zero."""
-        return self.graph.node("Mul", [value, self.mask.at(self.lag)])
-
-    def _block(self, value: str, prefix: str, scale: str, dilation: int, tensors: Tensors) -> str:
+    def _block(self, rows: str, prefix: str, scale: str, dilation: int, tensors: Tensors) -> str:
         """Add one ConvNeXt block; its layer scale is folded into the second linear layer."""
-        graph = self.graph
         weight = tensors[f"{prefix}dwconv.weight"]
-        reach = weight.shape[2] // 2 * dilation
-        joined = self.state.extend(value, 2 * reach, len(weight))
-        self.lag += reach
-        inner = self._depthwise(joined, f"{prefix}dwconv.", dilation, tensors)
-        inner = self._norm(inner, f"{prefix}norm.", tensors)
+        reach, width = weight.shape[2] // 2 * dilation, len(weight)
+        frames = self.stream.extend(self.stream.spread(rows, width), 2 * reach, width)
+        self.stream.lag += reach
+        convolved = self._depthwise(frames, f"{prefix}dwconv.", dilation, tensors)
+        inner = self._norm(self.stream.take(convolved, width), f"{prefix}norm.", tensors)
         inner = self._gelu(self._linear(inner, f"{prefix}pwconv1.", tensors))
         inner = self._linear(inner, f"{prefix}pwconv2.", tensors, tensors[f"{prefix}{scale}"])
-        return graph.node("Add", [cut(graph, joined, reach, -reach), self._masked(inner)])
+        before = self.stream.take(self.stream.cut(frames, reach, -reach), width)
+        return self.graph.node("Add", [before, inner])
 
     def _linear(self, value: str, prefix: str, tensors: Tensors, scale: Array | None = None) -> str:
         weight, bias = tensors[f"{prefix}weight"], tensors[f"{prefix}bias"]
@@ -221,28 +176,28 @@ class _VocoderWriter:
             "Mul", [graph.node("Mul", [value, plus]), graph.constant("half", np.float32(0.5))]
         )
 
-    def _conv(self, value: str, prefix: str, tensors: Tensors) -> str:
+    def _conv(self, rows: str, prefix: str, tensors: Tensors) -> str:
         """Convolve over all channels, a matrix product over shifted copies side by side."""
-        graph = self.graph
+        graph, stream = self.graph, self.stream
         weight = tensors[f"{prefix}weight"]
         outputs, inputs, taps = weight.shape
-        joined = self.state.extend(value, taps - 1, inputs)
-        self.lag += taps // 2
-        copies = [cut(graph, joined, tap, tap + 1 - taps or END) for tap in range(taps)]
+        frames = stream.extend(stream.spread(rows, inputs), taps - 1, inputs)
+        stream.lag += taps // 2
+        copies = [stream.cut(frames, tap, tap + 1 - taps or END) for tap in range(taps)]
+        beside = stream.take(graph.node("Concat", copies, axis=-1), taps * inputs)
         matrix = weight.transpose(2, 1, 0).reshape(-1, outputs)
-        beside = graph.node("Concat", copies, axis=-1)
         product = graph.node("MatMul", [beside, graph.constant(f"{prefix}weight", matrix)])
         if f"{prefix}bias" not in tensors:
             return product
         bias = graph.constant(f"{prefix}bias", tensors[f"{prefix}bias"])
         return graph.node("Add", [product, bias])
 
-    def _depthwise(self, joined: str, prefix: str, dilation: int, tensors: Tensors) -> str:
+    def _depthwise(self, frames: str, prefix: str, dilation: int, tensors: Tensors) -> str:
         """Convolve each channel by itself, as an image of one line: the runtime's fast path."""
         graph = self.graph
         weight = tensors[f"{prefix}weight"]
         line = graph.integers(1)
-        image = graph.node("Unsqueeze", [joined, line])
+        image = graph.node("Unsqueeze", [frames, line])
         image = graph.node(
             "Conv",
             [
@@ -255,47 +210,6 @@ class _VocoderWriter:
             dilations=(1, dilation),
         )
         return graph.node("Squeeze", [graph.node("Transpose", [image], perm=(0, 2, 3, 1)), line])
-
-    def _frames(self, value: str, tensors: Tensors) -> str:
-        """Turn log magnitudes and phases into windowed frames (batch, frames, n_fft)."""
-        graph = self.graph
-        log_magnitude, phase = graph.nodes("Split", [value], ["log_magnitude", "phase"], axis=-1)
-        limit = graph.constant("max_magnitude", np.float32(MAX_MAGNITUDE))
-        magnitude = graph.node("Min", [graph.node("Exp", [log_magnitude]), limit])
-        magnitude = self._masked(magnitude)
-        parts = [
-            graph.node("Mul", [magnitude, graph.node(function, [phase])])
-            for function in ("Cos", "Sin")
-        ]
-        matrix = graph.constant("inverse_dft", inverse_dft(tensors["head.istft.window"]))
-        return graph.node("MatMul", [graph.node("Concat", parts, axis=-1), matrix])
-
-    def _overlap_add(self, frames: str, tensors: Tensors) -> str:
-        """Add frames (batch, F, n_fft) at a hop's distance: audio (batch, F, hop).
-
-        Row j of a segment is the sum of quarter 0 of frame j + 2, 1 of j + 1, 2 of j, 3 of j - 1;
-        what the centred transform cuts off at both ends, n_fft / 2 samples, has no row.
-        """
-        graph = self.graph
-        newest = self.total_lag - QUARTERS // 2
-        """Lag of the frame whose first quarter is added."""
-        late = newest - self.lag
-        joined = self.state.extend(frames, QUARTERS - 1 + late, N_FFT)
-        quarters = []
-        for quarter in range(QUARTERS):
-            starts = graph.integers(QUARTERS - 1 - quarter, quarter * HOP)
-            ends = graph.integers(-quarter - late or END, (quarter + 1) * HOP)
-            quarters.append(graph.node("Slice", [joined, starts, ends, graph.integers(1, 2)]))
-        masks = [self.mask.at(newest + quarter) for quarter in range(QUARTERS)]
-        square = np.square(tensors["head.istft.window"].astype(np.float64)).astype(np.float32)
-        window = graph.constant("window_square", square.reshape(QUARTERS, HOP))
-        envelope = graph.node("MatMul", [graph.node("Concat", masks, axis=-1), window])
-        smallest = graph.constant("smallest_envelope", SMALLEST_ENVELOPE)
-        audio = graph.node(
-            "Div", [graph.node("Sum", quarters), graph.node("Max", [envelope, smallest])]
-        )
-        is_inside = graph.node("Mul", masks[1:3])
-        return graph.node("Mul", [audio, is_inside])
 
 
 def write_hidden_vocoder(checkpoint: Checkpoint) -> Vocoder:
