@@ -164,15 +164,26 @@ class Case:
 
 
 def run_cases(
-    contestants: Sequence[Contestant], plan: Plan, say: Callable[[str], None]
+    contestants: Sequence[Contestant],
+    plan: Plan,
+    between: Callable[[], None],
+    say: Callable[[str], None],
 ) -> list[dict[str, Any]]:
-    """Warm every contestant up, then let them take turns; return one summary per case."""
+    """Warm every contestant up, then let them take turns; return one summary per case.
+
+    Args:
+        contestants: in the order of their turns.
+        plan: rounds, steps and concurrencies.
+        between: called in every round before each concurrency.
+        say: takes progress.
+    """
     for contestant in contestants:
         contestant.run(1, min(8, plan.steps))
     cases: dict[tuple[Kind, str, int], Case] = {}
     levels = sorted({level for one in contestants for level in one.concurrencies(plan)})
     for number in range(plan.rounds):
         for level in levels:
+            between()
             for contestant in contestants:
                 if level not in contestant.concurrencies(plan):
                     continue

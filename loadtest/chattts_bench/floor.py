@@ -8,12 +8,12 @@ of large matrix products of the layers' shapes). The larger of the two times is 
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -26,11 +26,11 @@ _REPETITIONS = 5
 _GEMM_ROWS = 256
 """Rows of the measured products: enough for the rate of a machine-filling product."""
 _ITEM_BYTES = {onnx.TensorProto.FLOAT: 4, onnx.TensorProto.FLOAT16: 2}
-_READERS: dict[str, Callable[[NDArray[np.float32]], object]] = {
-    "or": lambda part: np.bitwise_or.reduce(part.view(np.uint64)),
-    "sum": lambda part: part.sum(),
-    "max": lambda part: part.view(np.int64).max(),
-}
+_READERS: tuple[Callable[[NDArray[np.uint64]], object], ...] = (
+    np.bitwise_or.reduce,
+    np.max,
+    lambda part: part.view(np.float32).sum(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,6 @@ class Machine:
     fp32_ops_per_s: float
     int8_ops_per_s: float
     """Multiplications and additions of matrix products, best of several."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The rates as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +83,68 @@ class StepCost:
         return 2 * batch * self.num_weights / rate
 
 
-def measure_machine(num_bytes: int, built: Built) -> Machine:
-    """Measure bandwidth and product rates with as many threads as the engine uses by default."""
-    num_threads = len(os.sched_getaffinity(0))
-    hidden, intermediate = built.gpt["hidden_size"], built.gpt["intermediate_size"]
-    return Machine(
-        num_threads,
-        _read_bandwidth(num_bytes, num_threads),
-        _gemm_rate("fp32", hidden, intermediate, num_threads),
-        _gemm_rate("int8", hidden, intermediate, num_threads),
-    )
+class MachineMeter:
+    """Measures the machine again and again during a run, since a shared one changes its pace."""
+
+    def __init__(self, num_bytes: int, built: Built) -> None:
+        """Prepare the array and the products.
+
+        Args:
+            num_bytes: size of the array that is read; much larger than the last cache.
+            built: its layers' shapes are those of the products.
+        """
+        self.num_threads = len(os.sched_getaffinity(0))
+        self.measured: list[Machine] = []
+        array = np.ones(num_bytes // 8, dtype=np.uint64)
+        self._num_bytes = array.nbytes
+        self._parts = np.array_split(array, self.num_threads)
+        hidden, intermediate = built.gpt["hidden_size"], built.gpt["intermediate_size"]
+        shapes = [
+            (hidden, 3 * hidden),
+            (hidden, hidden),
+            (hidden, 2 * intermediate),
+            (intermediate, hidden),
+        ]
+        self._num_operations = 2 * _GEMM_ROWS * sum(depth * width for depth, width in shapes)
+        self._products = {
+            precision: _Products(precision, shapes, self.num_threads)
+            for precision in ("fp32", "int8")
+        }
+
+    def measure(self) -> None:
+        """Take one measurement: the best of several of each rate."""
+        rates = {
+            precision: self._num_operations / _best_s(products.run, _REPETITIONS)
+            for precision, products in self._products.items()
+        }
+        best_s = min(map(self._read_s, _READERS))
+        self.measured.append(
+            Machine(self.num_threads, self._num_bytes / best_s, rates["fp32"], rates["int8"])
+        )
+
+    def _read_s(self, read: Callable[[NDArray[np.uint64]], object]) -> float:
+        """Seconds in which all threads together read the array."""
+        with ThreadPoolExecutor(self.num_threads) as pool:
+            return _best_s(lambda: list(pool.map(read, self._parts)), _REPETITIONS)
+
+    def median(self) -> Machine:
+        """Return the medians of all measurements."""
+        return Machine(
+            self.num_threads,
+            statistics.median(one.read_bytes_per_s for one in self.measured),
+            statistics.median(one.fp32_ops_per_s for one in self.measured),
+            statistics.median(one.int8_ops_per_s for one in self.measured),
+        )
+
+
+def _best_s(call: Callable[[], object], repetitions: int) -> float:
+    """Seconds of the fastest of several calls."""
+    best_s = float("inf")
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        call()
+        best_s = min(best_s, time.perf_counter() - started)
+    return best_s
 
 
 def _kv_item_bytes(graph: Path) -> int:
@@ -105,46 +153,25 @@ def _kv_item_bytes(graph: Path) -> int:
     return _ITEM_BYTES.get(past.type.tensor_type.elem_type, 1)
 
 
-def _read_bandwidth(num_bytes: int, num_threads: int) -> float:
-    array = np.ones(num_bytes // 4, dtype=np.float32)
-    parts = np.array_split(array, num_threads)
-    best_s = float("inf")
-    with ThreadPoolExecutor(num_threads) as pool:
-        for read in _READERS.values():
-            for _ in range(_REPETITIONS):
-                started = time.perf_counter()
-                list(pool.map(read, parts))
-                best_s = min(best_s, time.perf_counter() - started)
-    return array.nbytes / best_s
+class _Products:
+    """One layer's four matrix products; int8 is unsigned times signed, summed in int32."""
 
+    def __init__(self, precision: str, shapes: list[tuple[int, int]], num_threads: int) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        # A meter that spins between its measurements would slow down what is measured.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        graph = _products(precision, shapes).SerializeToString()
+        self._session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        kind = np.float32 if precision == "fp32" else np.uint8
+        self._feeds = {
+            f"rows_{number}": np.ones((_GEMM_ROWS, depth), dtype=kind)
+            for number, (depth, _) in enumerate(shapes)
+        }
 
-def _gemm_rate(precision: str, hidden: int, intermediate: int, num_threads: int) -> float:
-    """Operations per second over one layer's four products; int8 is unsigned times signed."""
-    shapes = [
-        (hidden, 3 * hidden),
-        (hidden, hidden),
-        (hidden, 2 * intermediate),
-        (intermediate, hidden),
-    ]
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = num_threads
-    session = ort.InferenceSession(
-        _products(precision, shapes).SerializeToString(),
-        options,
-        providers=["CPUExecutionProvider"],
-    )
-    kind = np.float32 if precision == "fp32" else np.uint8
-    feeds = {
-        f"rows_{number}": np.ones((_GEMM_ROWS, depth), dtype=kind)
-        for number, (depth, _) in enumerate(shapes)
-    }
-    best_s = float("inf")
-    for _ in range(4 * _REPETITIONS):
-        started = time.perf_counter()
-        session.run(None, feeds)
-        best_s = min(best_s, time.perf_counter() - started)
-    operations = 2 * _GEMM_ROWS * sum(depth * width for depth, width in shapes)
-    return operations / best_s
+    def run(self) -> None:
+        """Compute all of them once."""
+        self._session.run(None, self._feeds)
 
 
 def _products(precision: str, shapes: list[tuple[int, int]]) -> onnx.ModelProto:

@@ -17,7 +17,7 @@ from typing import Any
 from . import exactness, prepare, speech, targets, upkeep
 from .built import Built
 from .cases import BaselineContestant, Contestant, EngineContestant, ServerContestant, run_cases
-from .floor import StepCost, measure_machine
+from .floor import MachineMeter, StepCost
 from .plan import BASELINES, PROMPT, Plan
 from .worker import Worker
 
@@ -59,12 +59,15 @@ def run(options: Options) -> dict[str, Any]:
         "cases": [],
         "checks": {},
     }
+    meter = MachineMeter(options.plan.bandwidth_bytes, first)
     if options.sections & _CASE_SECTIONS:
-        report["cases"] = _cases(options, builds)
+        report["cases"] = _cases(options, builds, meter)
+    elif "floor" in options.sections:
+        meter.measure()
     if "floor" in options.sections:
-        _say("floor")
-        machine = measure_machine(options.plan.bandwidth_bytes, first)
-        report["machine"] = machine.to_json()
+        machine = meter.median()
+        report["machine"] = asdict(machine)
+        report["machine_measured"] = [asdict(one) for one in meter.measured]
         costs = {variant: StepCost.of(built) for variant, built in builds.items()}
         report["step_costs"] = {variant: asdict(cost) for variant, cost in costs.items()}
         known = [case for case in report["cases"] if case["variant"] in costs]
@@ -90,7 +93,9 @@ def _builds(options: Options) -> dict[str, Built]:
     }
 
 
-def _cases(options: Options, builds: Mapping[str, Built]) -> list[dict[str, Any]]:
+def _cases(
+    options: Options, builds: Mapping[str, Built], meter: MachineMeter
+) -> list[dict[str, Any]]:
     with ExitStack() as stack:
         contestants: list[Contestant] = []
         for variant, built in builds.items():
@@ -101,7 +106,8 @@ def _cases(options: Options, builds: Mapping[str, Built]) -> list[dict[str, Any]
                 contestants.append(ServerContestant(stack, built, variant))
         if "baseline" in options.sections:
             contestants += _baselines(options, builds, stack)
-        return run_cases(contestants, options.plan, _say)
+        measure = meter.measure if "floor" in options.sections else lambda: None
+        return run_cases(contestants, options.plan, measure, _say)
 
 
 def _baselines(
