@@ -26,8 +26,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "block_size": (BLOCK_SIZES[0], BLOCK_SIZES[-1]),
     "num_kv_blocks": (0, 1 << 24),
     "max_num_waiting": (0, 1 << 20),
-    "max_num_batched_tokens": (1, 1 << 20),
-    "prefill_chunk_tokens": (1, 1 << 20),
+    "max_num_batched_tokens": (0, 1 << 20),
+    "prefill_chunk_tokens": (0, 1 << 20),
     "num_threads": (0, 1024),
 }
 
@@ -47,9 +47,10 @@ class EngineConfig:
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
     max_num_batched_tokens: int = 64
-    """Prompt tokens computed per step beside the decoding sequences, rounded up to chunks."""
+    """Prompt tokens computed per step beside the decoding sequences, rounded up to chunks; 0 lets
+    load_engine choose."""
     prefill_chunk_tokens: int = 32
-    """Prompt tokens computed in one network call."""
+    """Prompt tokens computed in one network call; 0 lets load_engine choose."""
     num_threads: int = 0
     """Threads of the CPU runner; 0 lets the runner's library choose."""
 

@@ -59,7 +59,8 @@ class Engine:
         self.stats = EngineStats()
         self.block_manager = BlockManager(config.pool_blocks(), config.block_size)
         self.runner = runner
-        self._fused = runner if isinstance(runner, FusedRunner) else None
+        # A sampler that was handed in must draw every token itself.
+        self._fused = runner if sampler is None and isinstance(runner, FusedRunner) else None
         decode_steps = self._fused.max_fused_steps if self._fused else 1
         self.scheduler = Scheduler(self.block_manager, config, decode_steps)
         self._embeddings = embeddings
@@ -186,8 +187,8 @@ class Engine:
     def _decode_fused(self, sequences: SequenceOf[Sequence]) -> None:
         """Let the runner draw several tokens of each sequence, and apply them in order."""
         assert self._fused is not None
-        fewest = min(s.max_num_tokens - s.num_tokens for s in sequences)
-        num_steps = min(self._fused.max_fused_steps, fewest)
+        most = max(s.max_num_tokens - s.num_tokens for s in sequences)
+        num_steps = min(self._fused.max_fused_steps, most)
         end_token = self.gpt.end_of_speech
         rows = sampling_rows(sequences, self.gpt.num_codebooks, end_token)
         decoded = self._fused.decode_steps(sequences, rows, num_steps)

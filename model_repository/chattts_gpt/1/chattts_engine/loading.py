@@ -18,6 +18,9 @@ from .tokenizer import Tokenizer
 from .torch_options import TorchOptions
 
 WARM_UP_TOKENS = 4
+PREFILL_CHUNK_TOKENS = {"cpu": 32, "cuda": 256}
+"""Default per kind of device: on a CPU a chunk takes about as long as a decode step, on a GPU it is
+bound by launches. A step's budget is two chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,9 @@ def load_engine(
         RuntimeError: the device is not there.
     """
     gpt = GPTConfig.from_file(weights / "gpt_config.json")
+    options = torch_options or TorchOptions()
+    is_on_gpu = gpt.runner == "torch" and options.is_cuda
+    config = _with_prefill(config, "cuda" if is_on_gpu else "cpu")
     tokenizer = Tokenizer(weights / "tokenizer.json")
     embeddings = Embeddings.from_file(weights / "embeddings.safetensors", tokenizer.speaker_id)
     if embeddings.num_text_tokens != gpt.num_text_tokens:
@@ -58,7 +64,7 @@ def load_engine(
     if gpt.runner == "onnx":
         runner = _onnx_runner(weights, gpt, config)
     else:
-        runner, config = _torch_runner(weights, gpt, config, torch_options or TorchOptions())
+        runner, config = _torch_runner(weights, gpt, config, options)
     engine = Engine(config, gpt, runner, embeddings, tokenizer.end_of_text_id, sampler)
     return LoadedEngine(engine, tokenizer)
 
@@ -77,6 +83,13 @@ def warm_up(engine: Engine) -> None:
         for output in engine.step(now_s=0.0):
             if output.finish_reason == "error":
                 raise RuntimeError(f"warm-up: {output.sequence.error}")
+
+
+def _with_prefill(config: EngineConfig, device_kind: str) -> EngineConfig:
+    """Return the config with what 0 stands for."""
+    chunk = config.prefill_chunk_tokens or PREFILL_CHUNK_TOKENS[device_kind]
+    budget = config.max_num_batched_tokens or 2 * chunk
+    return replace(config, prefill_chunk_tokens=chunk, max_num_batched_tokens=budget)
 
 
 # The runners are imported here so that each one's library is needed only where it runs.

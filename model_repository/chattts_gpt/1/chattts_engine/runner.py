@@ -79,11 +79,12 @@ class FusedRunner(Runner, Protocol):
     ) -> DecodedSteps:
         """Compute num_steps positions of each sequence, from num_computed_tokens on.
 
-        A sequence that draws the end token goes on; the caller drops what follows.
+        A sequence that draws the end token or has max_new_tokens may go on with anything; the
+        caller drops what follows.
 
         Args:
             sequences: B sequences of mode code whose next input is their last token, each owning
-                the blocks of all the positions.
+                the blocks of its positions up to max_new_tokens.
             rows: B * C rows for the first step; the runner advances steps, history and end masks.
             num_steps: K, in 1 ... max_fused_steps.
         """
