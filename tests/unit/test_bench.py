@@ -17,6 +17,7 @@ from chattts_bench.plan import SECTIONS
 from chattts_bench.report import render
 from chattts_bench.speech import Spoken
 from chattts_bench.targets import add_floors, judge_all
+from chattts_bench.worker import Worker, WorkerError
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = Machine(num_threads=2, read_bytes_per_s=1e10, fp32_ops_per_s=1e11, int8_ops_per_s=4e11)
@@ -176,3 +177,10 @@ def test_report_names_what_differs() -> None:
         "checks": {"identity": {"engine": {"digests": ["a", "b"], "concurrency": [1, 3]}}},
     }
     assert re.search(r"identity, engine, at \[1, 3\] at once: DIFFERENT BITS", render(report))
+
+
+def test_a_worker_that_ends_says_why(tmp_path: Path) -> None:
+    python = Path(sys.executable)
+    with Worker(python, "engine", [str(tmp_path / "nowhere")], tmp_path / "engine.log") as worker:
+        with pytest.raises(WorkerError, match="(?s)engine: the worker ended.*Error"):
+            worker.call("run", prompt="", concurrency=1, steps=1)
