@@ -85,9 +85,10 @@ def _check_lines(report: Mapping[str, Any]) -> Iterator[str]:
     checks = report.get("checks", {})
     if "realtime" in checks:
         tried = "; ".join(
-            f"{one['streams']}: {one['ahead_of_playback']}" for one in checks["realtime"]["tried"]
+            f"{count}: {kept_up}"
+            for count, kept_up in checks["realtime"]["ahead_of_playback"].items()
         )
-        yield f"real-time streams: {checks['realtime']['streams']} (tried {tried})"
+        yield f"real-time streams: {checks['realtime']['streams']} (ahead of playback by streams: {tried})"
     if "memory" in checks:
         found = checks["memory"]
         parts = ", ".join(

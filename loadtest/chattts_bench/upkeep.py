@@ -67,24 +67,28 @@ def idle(server: EmbeddedServer, client: ChatTTSClient, plan: Plan) -> dict[str,
 def realtime_streams(client: ChatTTSClient, plan: Plan) -> dict[str, Any]:
     """Most streams of which none ever waits for audio, in several repetitions.
 
-    All start at once. Playback begins with the first audio that arrives.
+    All start at once. Playback begins with the first audio that arrives. One repetition each finds
+    the first count that fails; from there down the first that passes all repetitions counts.
     """
-    tried = []
+    tried: dict[int, list[int]] = {}
+
+    def passes(count: int, repetition: int) -> bool:
+        first_seed = 1000 * repetition
+        requests = [
+            speech.Request(TEXT, plan.realtime_steps, first_seed + number)
+            for number in range(count)
+        ]
+        spoken, _ = speech.speak_all(client, requests)
+        num_ahead = sum(one.is_ahead_of_playback for one in spoken)
+        tried.setdefault(count, []).append(num_ahead)
+        return num_ahead == count
+
     most = 0
-    for count in range(1, plan.realtime_limit + 1):
-        kept_up = []
-        for repetition in range(plan.realtime_repetitions):
-            requests = [
-                speech.Request(TEXT, plan.realtime_steps, seed=count * repetition + number)
-                for number in range(count)
-            ]
-            spoken, _ = speech.speak_all(client, requests)
-            kept_up.append(sum(one.is_ahead_of_playback for one in spoken))
-        tried.append({"streams": count, "ahead_of_playback": kept_up})
-        if min(kept_up) < count:
-            break
-        most = count
-    return {"streams": most, "steps": plan.realtime_steps, "tried": tried}
+    while most < plan.realtime_limit and passes(most + 1, 0):
+        most += 1
+    while most and not all(passes(most, n) for n in range(1, plan.realtime_repetitions)):
+        most -= 1
+    return {"streams": most, "steps": plan.realtime_steps, "ahead_of_playback": tried}
 
 
 def linear_cost(server: EmbeddedServer, client: ChatTTSClient, plan: Plan) -> dict[str, Any]:

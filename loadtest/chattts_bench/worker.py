@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -75,12 +76,6 @@ class Worker:
         reply: dict[str, Any] = json.loads(line)
         return reply
 
-    def close(self) -> None:
-        """End the child and wait for it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
     def __enter__(self) -> Worker:
         return self
 
@@ -91,4 +86,6 @@ class Worker:
         trace: TracebackType | None,
     ) -> None:
         self._process.kill()
-        self._process.wait()
+        # Closing flushes what a child that has ended will not read.
+        with contextlib.suppress(BrokenPipeError), self._process:
+            pass

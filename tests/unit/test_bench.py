@@ -181,6 +181,6 @@ def test_report_names_what_differs() -> None:
 
 def test_a_worker_that_ends_says_why(tmp_path: Path) -> None:
     python = Path(sys.executable)
-    with Worker(python, "engine", [str(tmp_path / "nowhere")], tmp_path / "engine.log") as worker:
-        with pytest.raises(WorkerError, match="(?s)engine: the worker ended.*Error"):
-            worker.call("run", prompt="", concurrency=1, steps=1)
+    worker = Worker(python, "engine", [str(tmp_path / "nowhere")], tmp_path / "engine.log")
+    with worker, pytest.raises(WorkerError, match="(?s)engine: the worker ended.*Error"):
+        worker.call("run", prompt="", concurrency=1, steps=1)
