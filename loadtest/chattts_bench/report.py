@@ -88,7 +88,8 @@ def _check_lines(report: Mapping[str, Any]) -> Iterator[str]:
             f"{count}: {kept_up}"
             for count, kept_up in checks["realtime"]["ahead_of_playback"].items()
         )
-        yield f"real-time streams: {checks['realtime']['streams']} (ahead of playback by streams: {tried})"
+        most = checks["realtime"]["streams"]
+        yield f"real-time streams: {most} (ahead of playback by streams: {tried})"
     if "memory" in checks:
         found = checks["memory"]
         parts = ", ".join(
