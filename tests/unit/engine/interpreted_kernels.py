@@ -9,10 +9,24 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from chattts_engine import torch_kernels, torch_ops
+from chattts_engine import (
+    EngineConfig,
+    GenerationRequest,
+    SamplingParams,
+    TorchOptions,
+    load_engine,
+    torch_kernels,
+    torch_ops,
+    torch_runner,
+)
 from chattts_engine.torch_ops import KeysValues, Rotary
+from conftest import TINY_CHECKPOINT, RepositoryFactory
+from engine_runs import run_together
+from golden import GREEDY_TEMPERATURE, TINY_ARRAYS
+from golden import assert_close as assert_close_to_golden
 
 DEVICE = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
 NUM_BLOCKS = 48
@@ -22,7 +36,7 @@ DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 ULPS = 2
 """Allowed difference of a result in units of its own type's last place (of the largest value)."""
 
-pytestmark = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def assert_close(actual: torch.Tensor, wanted: torch.Tensor) -> None:
@@ -55,6 +69,7 @@ def random_step(dtype: torch.dtype, heads: int, dim: int, block_size: int, seed:
     )
 
 
+@each_dtype
 @pytest.mark.parametrize(
     ("heads", "dim", "block_size"),
     [(12, 64, 16), (2, 64, 32), (3, 48, 16), (2, 16, 64), (1, 14, 16)],
@@ -73,6 +88,7 @@ def test_decode_attention(dtype: torch.dtype, heads: int, dim: int, block_size: 
     assert changed == (positions >= 0).sum().item()
 
 
+@each_dtype
 def test_a_row_s_bits_depend_on_that_row_alone(dtype: torch.dtype) -> None:
     qkv, pool, tables, positions, rotary = random_step(dtype, 12, 64, 16, seed=5)
     parts = KeysValues(*pool.clone())
@@ -88,6 +104,7 @@ def test_a_row_s_bits_depend_on_that_row_alone(dtype: torch.dtype) -> None:
             assert torch.equal(alone, together[some])
 
 
+@each_dtype
 @pytest.mark.parametrize("size", [768, 52])
 def test_add_rms_norm(dtype: torch.dtype, size: int) -> None:
     gen = torch.Generator().manual_seed(size)
@@ -101,8 +118,33 @@ def test_add_rms_norm(dtype: torch.dtype, size: int) -> None:
         assert torch.equal(sums[0], sums[1])
 
 
+@each_dtype
 @pytest.mark.parametrize("size", [3072, 100])
 def test_gated_silu(dtype: torch.dtype, size: int) -> None:
     gen = torch.Generator().manual_seed(size)
     gate_up = (4 * torch.randn(5, 2 * size, generator=gen)).to(DEVICE, dtype)
     assert_close(torch_kernels.gated_silu(gate_up), torch_ops.gated_silu(gate_up))
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="tests/gpu runs whole engines there")
+def test_the_runner_over_the_kernels_gives_the_published_codes(
+    build_repository: RepositoryFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a GPU runs, short of the GPU: padded rows, kernels, fused steps."""
+    monkeypatch.setattr(torch_runner, "_operations", lambda options: torch_kernels)
+    weights = build_repository(TINY_CHECKPOINT, "fp32", "torch") / "chattts_gpt/1/weights"
+    options = TorchOptions(batch_sizes=(4,), max_fused_steps=4)
+    loaded = load_engine(weights, EngineConfig(), torch_options=options)
+    sampling = SamplingParams(
+        seed=0, temperature=(GREEDY_TEMPERATURE,), min_new_tokens=9, max_new_tokens=9
+    )
+    speaker = TINY_ARRAYS["spk_vector"]
+    requests = []
+    for text in range(3):
+        ids = TINY_ARRAYS[f"ids_{text}"].astype(np.int64)
+        requests.append(
+            GenerationRequest(str(text), "code", ids, sampling, speaker_embedding=speaker)
+        )
+    for text, (codes, hidden) in run_together(loaded.engine, requests).items():
+        np.testing.assert_array_equal(codes, TINY_ARRAYS[f"greedy_codes_{text}"][:9])
+        assert_close_to_golden(hidden, TINY_ARRAYS[f"greedy_hidden_{text}"][:9])
