@@ -123,3 +123,14 @@ def test_values_that_are_not_finite_still_give_a_token_of_the_table() -> None:
     logits = torch.full((ROWS, VOCABULARY), torch.nan)
     tokens = torch_sampler.draw(logits, draw_state(rows, min_new_tokens), END_TOKEN)
     assert ((tokens >= 0) & (tokens < VOCABULARY)).all()
+
+
+def test_shapes_depend_on_no_value() -> None:
+    """So a CUDA graph can hold the draw: it runs on tensors that have no values at all."""
+    rows, min_new_tokens = random_rows(np.random.default_rng(3), 0)
+    state = draw_state(rows, min_new_tokens)
+    knobs = {name: getattr(state, name).to("meta") for name in state.__dataclass_fields__}
+    abstract = torch_sampler.DrawState(**knobs)
+    tokens = torch_sampler.draw(torch.empty(ROWS, VOCABULARY, device="meta"), abstract, END_TOKEN)
+    abstract.advance(tokens)
+    assert (tokens.shape, tokens.dtype, tokens.device.type) == ((ROWS,), torch.int64, "meta")
