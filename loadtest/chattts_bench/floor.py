@@ -7,10 +7,12 @@ of large matrix products of the layers' shapes). The larger of the two times is 
 
 from __future__ import annotations
 
+import functools
+import mmap
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +41,9 @@ class Machine:
 
     num_threads: int
     read_bytes_per_s: float
-    """Best of several reductions over an array much larger than the caches."""
+    """Best of several reductions over an array much larger than the caches, on huge pages."""
+    small_page_read_bytes_per_s: float
+    """The same over 4 KiB pages, which is what an allocator gives unless it is told otherwise."""
     fp32_ops_per_s: float
     int8_ops_per_s: float
     """Multiplications and additions of matrix products, best of several."""
@@ -73,9 +77,13 @@ class StepCost:
         """Seconds that a step of `batch` sequences with `context` positions each cannot beat."""
         return max(self.memory_floor_s(machine, batch, context), self._compute_s(machine, batch))
 
-    def memory_floor_s(self, machine: Machine, batch: int, context: float) -> float:
+    def memory_floor_s(
+        self, machine: Machine, batch: int, context: float, on_small_pages: bool = False
+    ) -> float:
         """Seconds that reading the weights, keys and values takes at the measured bandwidth."""
         num_bytes = self.weight_bytes + batch * context * self.kv_bytes_per_token
+        if on_small_pages:
+            return num_bytes / machine.small_page_read_bytes_per_s
         return num_bytes / machine.read_bytes_per_s
 
     def _compute_s(self, machine: Machine, batch: int) -> float:
@@ -95,9 +103,10 @@ class MachineMeter:
         """
         self.num_threads = len(os.sched_getaffinity(0))
         self.measured: list[Machine] = []
-        array = np.ones(num_bytes // 8, dtype=np.uint64)
-        self._num_bytes = array.nbytes
-        self._parts = np.array_split(array, self.num_threads)
+        self._arrays = {
+            advice: _array(num_bytes, advice)
+            for advice in (mmap.MADV_HUGEPAGE, mmap.MADV_NOHUGEPAGE)
+        }
         hidden, intermediate = built.gpt["hidden_size"], built.gpt["intermediate_size"]
         shapes = [
             (hidden, 3 * hidden),
@@ -117,24 +126,54 @@ class MachineMeter:
             precision: self._num_operations / _best_s(products.run, _REPETITIONS)
             for precision, products in self._products.items()
         }
-        best_s = min(map(self._read_s, _READERS))
         self.measured.append(
-            Machine(self.num_threads, self._num_bytes / best_s, rates["fp32"], rates["int8"])
+            Machine(
+                self.num_threads,
+                self._read_rate(mmap.MADV_HUGEPAGE),
+                self._read_rate(mmap.MADV_NOHUGEPAGE),
+                rates["fp32"],
+                rates["int8"],
+            )
         )
 
-    def _read_s(self, read: Callable[[NDArray[np.uint64]], object]) -> float:
-        """Seconds in which all threads together read the array."""
+    def _read_rate(self, advice: int) -> float:
+        """Bytes per second in which all threads together read an array; best of several."""
+        array = self._arrays[advice]
+        parts = np.array_split(array, self.num_threads)
         with ThreadPoolExecutor(self.num_threads) as pool:
-            return _best_s(lambda: list(pool.map(read, self._parts)), _REPETITIONS)
+            best_s = min(
+                _best_s(functools.partial(_exhaust, pool, read, parts), _REPETITIONS)
+                for read in _READERS
+            )
+        return array.nbytes / best_s
 
     def median(self) -> Machine:
         """Return the medians of all measurements."""
         return Machine(
             self.num_threads,
             statistics.median(one.read_bytes_per_s for one in self.measured),
+            statistics.median(one.small_page_read_bytes_per_s for one in self.measured),
             statistics.median(one.fp32_ops_per_s for one in self.measured),
             statistics.median(one.int8_ops_per_s for one in self.measured),
         )
+
+
+def _array(num_bytes: int, advice: int) -> NDArray[np.uint64]:
+    """Return an array of ones on pages of the advised kind."""
+    memory = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(advice)
+    array = np.frombuffer(memory, dtype=np.uint64)
+    array[:] = 1
+    return array
+
+
+def _exhaust(
+    pool: ThreadPoolExecutor,
+    read: Callable[[NDArray[np.uint64]], object],
+    parts: Sequence[NDArray[np.uint64]],
+) -> None:
+    """Read each part on a thread of its own."""
+    list(pool.map(read, parts))
 
 
 def _best_s(call: Callable[[], object], repetitions: int) -> float:

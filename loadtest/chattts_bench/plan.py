@@ -46,7 +46,7 @@ class Plan:
     concurrency: tuple[int, ...] = (1, 4, 8, 16, 32)
     """Requests at once. Above max_num_seqs of the repository some of them wait."""
     precisions: tuple[str, ...] = ("int8", "fp32")
-    bandwidth_bytes: int = 1 << 30
+    bandwidth_bytes: int = 1 << 29
     """Array that the read bandwidth is measured with; much larger than the last cache."""
     realtime_steps: int = 300
     realtime_repetitions: int = 3

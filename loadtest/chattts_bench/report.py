@@ -55,7 +55,8 @@ def _machine(report: Mapping[str, Any]) -> str:
     if report.get("machine"):
         machine = report["machine"]
         lines.append(
-            f"measured between the cases: read {machine['read_bytes_per_s'] / GIGABYTE:.1f} GB/s, "
+            f"measured between the cases: read {machine['read_bytes_per_s'] / GIGABYTE:.1f} GB/s "
+            f"({machine['small_page_read_bytes_per_s'] / GIGABYTE:.1f} on 4 KiB pages), "
             f"fp32 {machine['fp32_ops_per_s'] / GIGABYTE:.0f} Gop/s, "
             f"int8 {machine['int8_ops_per_s'] / GIGABYTE:.0f} Gop/s "
             f"with {machine['num_threads']} threads"

@@ -20,7 +20,13 @@ from chattts_bench.targets import add_floors, judge_all
 from chattts_bench.worker import Worker, WorkerError
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINE = Machine(num_threads=2, read_bytes_per_s=1e10, fp32_ops_per_s=1e11, int8_ops_per_s=4e11)
+MACHINE = Machine(
+    num_threads=2,
+    read_bytes_per_s=1e10,
+    small_page_read_bytes_per_s=5e9,
+    fp32_ops_per_s=1e11,
+    int8_ops_per_s=4e11,
+)
 INT8 = StepCost("int8", weight_bytes=2 * 10**8, num_weights=2 * 10**8, kv_bytes_per_token=10**5)
 FP32 = StepCost("fp32", weight_bytes=8 * 10**8, num_weights=2 * 10**8, kv_bytes_per_token=10**5)
 
@@ -106,6 +112,9 @@ def test_floors_count_only_sequences_that_decode_together() -> None:
     waiting, baseline = cases
     assert waiting["floor_step_ms"] == pytest.approx(1000 * INT8.floor_s(MACHINE, 4, 50))
     assert waiting["over_floor"] == pytest.approx(320.0 / waiting["floor_step_ms"])
+    memory_ms = 1000 * (2e8 + 4 * 50 * 1e5) / 1e10
+    assert waiting["over_memory_floor"] == pytest.approx(320.0 / memory_ms)
+    assert waiting["over_small_page_memory_floor"] == pytest.approx(320.0 / memory_ms / 2)
     assert baseline["floor_tokens_per_s"] == pytest.approx(8 / FP32.floor_s(MACHINE, 8, 50))
     assert baseline["over_floor"] == pytest.approx(baseline["floor_tokens_per_s"] / 10.0)
 
