@@ -95,35 +95,34 @@ class _GptWriter:
         graph.constant("cos_cache", cos)
         graph.constant("sin_cache", sin)
         graph.output("hidden", ("batch", "steps", hidden))
-        shape = graph.node("Shape", [embeds], start=0, end=2)
-        residual = graph.node("Reshape", [embeds, graph.integers(-1, hidden)])
+        residual = embeds
         normed = graph.node(
             "SimplifiedLayerNormalization",
-            [residual, self._norm("layers.0.input_layernorm.weight")],
+            [embeds, self._norm("layers.0.input_layernorm.weight")],
             epsilon=self.sizes.rms_norm_eps,
             axis=-1,
         )
         for layer in range(self.sizes.num_layers):
-            attended = self._attention(layer, normed, shape)
+            attended = self._attention(layer, normed)
             after = self._norm(f"layers.{layer}.post_attention_layernorm.weight")
             normed, residual = self._add_and_norm(residual, attended, after)
             last = layer + 1 == self.sizes.num_layers
             after = self._norm(
                 "norm.weight" if last else f"layers.{layer + 1}.input_layernorm.weight"
             )
-            normed, residual = self._add_and_norm(residual, self._mlp(layer, normed), after)
-        graph.node("Reshape", [normed, self._batched(shape, hidden)], "hidden")
+            name = "hidden" if last else ""
+            normed, residual = self._add_and_norm(residual, self._mlp(layer, normed), after, name)
         return graph.serialize()
 
     def _norm(self, name: str) -> str:
         return self.graph.constant(name, self.tensors[name])
 
-    def _batched(self, shape: str, features: int) -> str:
-        return self.graph.node("Concat", [shape, self.graph.integers(features)], axis=0)
-
-    def _add_and_norm(self, residual: str, update: str, weight: str) -> tuple[str, str]:
+    def _add_and_norm(
+        self, residual: str, update: str, weight: str, name: str = ""
+    ) -> tuple[str, str]:
+        """Return the normed sum, called `name` if given, and the sum."""
         total = f"{update}_total"
-        normed = f"{update}_normed"
+        normed = name or f"{update}_normed"
         self.graph.nodes(
             "SkipSimplifiedLayerNormalization",
             [residual, update, weight],
@@ -133,11 +132,10 @@ class _GptWriter:
         )
         return normed, total
 
-    def _attention(self, layer: int, normed: str, shape: str) -> str:
+    def _attention(self, layer: int, normed: str) -> str:
         graph, sizes = self.graph, self.sizes
         prefix = f"layers.{layer}.self_attn."
         qkv = self._linear(f"{prefix}qkv", normed, [f"{prefix}{name}_proj" for name in "qkv"])
-        qkv = graph.node("Reshape", [qkv, self._batched(shape, 3 * sizes.attention_size)])
         cache = ("batch", sizes.num_heads, "max_length", sizes.head_dim)
         kind = FLOAT if self.kv_scales is None else INT8
         past = [graph.input(f"past_{name}_{layer}", cache, kind) for name in ("key", "value")]
@@ -176,19 +174,18 @@ class _GptWriter:
             rotary_interleaved=0,
             **quantization,
         )
-        rows = graph.node("Reshape", [output, graph.integers(-1, sizes.attention_size)])
-        return self._linear(f"{prefix}o", rows, [f"{prefix}o_proj"])
+        return self._linear(f"{prefix}o", output, [f"{prefix}o_proj"])
 
     def _mlp(self, layer: int, normed: str) -> str:
         graph, prefix = self.graph, f"layers.{layer}.mlp."
         both = self._linear(f"{prefix}gate_up", normed, [f"{prefix}gate_proj", f"{prefix}up_proj"])
         halves = [f"{both}_gate", f"{both}_up"]
-        gate, up = graph.nodes("Split", [both], halves, axis=1)
+        gate, up = graph.nodes("Split", [both], halves, axis=-1)
         silu = graph.node("Mul", [gate, graph.node("Sigmoid", [gate])])
         return self._linear(f"{prefix}down", graph.node("Mul", [silu, up]), [f"{prefix}down_proj"])
 
     def _linear(self, name: str, rows: str, weights: list[str]) -> str:
-        """Multiply (rows, K) by the stacked weights; the result is (rows, N)."""
+        """Multiply (B, S, K) by the stacked weights; the result is (B, S, N)."""
         stacked = np.concatenate([self.tensors[f"{weight}.weight"] for weight in weights])
         if self.precision == "fp32":
             weight = self.graph.constant(name, stacked.T)
