@@ -28,6 +28,7 @@ from make_checkpoint import full_sizes
 from numpy.typing import NDArray
 from parity.formula import integers, tensors, uniform
 from text_codes import decode_speaker, encode_speaker
+from vocoder_runs import run_in_batches
 
 FULL = full_sizes()
 NUM_GPT_LAYERS = 2
@@ -67,6 +68,13 @@ class FormulaCheckpoint(Checkpoint):
 def checkpoint() -> Iterator[Checkpoint]:
     yield FormulaCheckpoint(Path(), "formula", True, FULL.gpt, FULL.decoder, FULL.dvae, FULL.vocos)
     weights.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def vocoder(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("vocoder") / "model.onnx"
+    path.write_bytes(vocoder_graph.write_hidden_vocoder(checkpoint).onnx)
+    return selfcheck.open_session(path)
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +121,19 @@ def test_hidden_states_become_the_published_mel_and_waveform(checkpoint: Checkpo
     assert_close(audio[None], VECTOR_ARRAYS["decoder_wav"])
 
 
-def test_the_vocoder_graph_gives_the_published_waveform(
-    checkpoint: Checkpoint, tmp_path: Path
-) -> None:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(vocoder_graph.write_hidden_vocoder(checkpoint).onnx)
+def test_the_vocoder_graph_gives_the_published_waveform(vocoder: Any) -> None:
     hidden = np.float32(2) * uniform("input:hidden", 1, FULL.gpt.hidden_size, 7)
-    audio = selfcheck.run_vocoder(selfcheck.open_session(path), hidden[0].T, 24)
+    audio = selfcheck.run_vocoder(vocoder, hidden[0].T, 24)
     assert_close(audio[None], VECTOR_ARRAYS["decoder_wav"])
+
+
+def test_the_vocoder_gives_the_same_bits_in_any_batch_and_chunks(vocoder: Any) -> None:
+    random = np.random.default_rng(8)
+    shapes = [(steps, FULL.gpt.hidden_size) for steps in (3, 20, 31, 50)]
+    segments = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    waves = run_in_batches(vocoder, segments, chunk_steps=24, seed=8)
+    for segment, wave in zip(segments, waves, strict=True):
+        assert wave.tobytes() == selfcheck.run_vocoder(vocoder, segment, 51).tobytes()
 
 
 def test_codes_become_the_published_mel_with_residual_scale_one_quarter(

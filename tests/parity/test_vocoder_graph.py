@@ -20,6 +20,7 @@ from golden import NUM_TEXTS, TINY, TINY_ARRAYS, assert_close
 from layout import NUM_CODES, SAMPLES_PER_STEP
 from make_checkpoint import tiny_sizes, write_checkpoint
 from vocoder_graph import write_code_vocoder, write_hidden_vocoder
+from vocoder_runs import run_in_batches
 
 CHECKPOINT = Checkpoint.open(TINY)
 TEXTS = range(NUM_TEXTS)
@@ -44,12 +45,6 @@ def code_vocoder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def speak(session: Any, steps: Array, chunk_steps: int = 24) -> Array:
     return selfcheck.run_vocoder(session, steps, chunk_steps)
-
-
-def call(session: Any, hidden: Array, mask: Array, state: Array) -> tuple[Array, Array]:
-    feeds = {"hidden": hidden, "mask": mask, "state": state}
-    audio, next_state = session.run(["audio", "next_state"], feeds)
-    return audio, next_state
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -113,7 +108,8 @@ def test_outside_the_segment_there_is_silence(hidden_vocoder: Any) -> None:
     mask = np.zeros((1, 100), np.float32)
     mask[:, 11 : 11 + steps] = 1
     state = np.zeros((1, int(facts["state_size"])), np.float32)
-    audio = call(hidden_vocoder, hidden, mask, state)[0][0]
+    feeds = {"hidden": hidden, "mask": mask, "state": state}
+    audio = hidden_vocoder.run(["audio"], feeds)[0][0]
     start = SAMPLES_PER_STEP * (11 + context)
     end = start + SAMPLES_PER_STEP * steps - SAMPLES_PER_STEP // 2
     assert not audio[:start].any()
@@ -126,31 +122,12 @@ def test_outside_the_segment_there_is_silence(hidden_vocoder: Any) -> None:
 def test_a_row_is_the_same_bits_whatever_it_is_batched_with(
     chunk_steps: int, hidden_vocoder: Any
 ) -> None:
-    """Streams begin and end at different calls, and each call batches another choice of them."""
     random = np.random.default_rng(chunk_steps)
     lengths = random.integers(1, 90, 9)
-    streams = [random.standard_normal((n, 64)).astype(np.float32) for n in lengths]
-    facts = hidden_vocoder.get_modelmeta().custom_metadata_map
-    states = np.zeros((len(streams), int(facts["state_size"])), np.float32)
-    positions = np.zeros(len(streams), int)
-    pieces: list[list[Array]] = [[] for _ in streams]
-    ends = lengths + CHECKPOINT.context_steps
-    while (running := np.flatnonzero(positions < ends)).size:
-        rows = random.permutation(running)[: random.integers(1, 9)]
-        hidden = np.zeros((len(rows), chunk_steps, 64), np.float32)
-        mask = np.zeros((len(rows), chunk_steps), np.float32)
-        for row, stream in enumerate(rows):
-            part = streams[stream][positions[stream] : positions[stream] + chunk_steps]
-            hidden[row, : len(part)] = part
-            mask[row, : len(part)] = 1
-        audio, states[rows] = call(hidden_vocoder, hidden, mask, states[rows])
-        positions[rows] += chunk_steps
-        for row, stream in enumerate(rows):
-            pieces[stream].append(audio[row])
-    start = SAMPLES_PER_STEP * CHECKPOINT.context_steps
-    for stream, parts in zip(streams, pieces, strict=True):
-        wanted = speak(hidden_vocoder, stream)
-        assert np.concatenate(parts)[start:][: len(wanted)].tobytes() == wanted.tobytes()
+    segments = [random.standard_normal((n, 64)).astype(np.float32) for n in lengths]
+    waves = run_in_batches(hidden_vocoder, segments, chunk_steps, seed=chunk_steps)
+    for segment, wave in zip(segments, waves, strict=True):
+        assert wave.tobytes() == speak(hidden_vocoder, segment).tobytes()
 
 
 def test_every_code_is_understood_and_others_are_refused(code_vocoder: Any) -> None:
