@@ -26,6 +26,7 @@ from chattts_engine import (
     Deliveries,
     EngineConfig,
     EngineWorker,
+    GPTConfig,
     Pull,
     Push,
     QueueFullError,
@@ -51,12 +52,15 @@ class TritonPythonModel:
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
         }
         version_dir = Path(args["model_repository"]) / args["model_version"]
+        torch_options = TorchOptions.from_parameters(
+            parameters, args["model_instance_kind"], args["model_instance_device_id"]
+        )
         loaded = load_engine(
             version_dir / "weights",
             EngineConfig.from_parameters(
                 {key: value for key, value in parameters.items() if key not in TorchOptions.KEYS}
             ),
-            torch_options=TorchOptions.from_parameters(parameters, _device(args)),
+            torch_options=torch_options,
         )
         warm_up(loaded.engine)
         gpt = loaded.engine.gpt
@@ -76,7 +80,7 @@ class TritonPythonModel:
         self._sender_thread.start()
         pb_utils.Logger.log_info(
             f"chattts_gpt: checkpoint {gpt.checkpoint}{' (UNTRAINED)' * gpt.untrained}, "
-            f"{gpt.runner} {gpt.precision}, {loaded.engine.block_manager.num_blocks} KV blocks"
+            f"{_computes(gpt, torch_options)}, {loaded.engine.block_manager.num_blocks} KV blocks"
         )
 
     def execute(self, requests: list[Any]) -> None:
@@ -231,10 +235,11 @@ class NextCall:
     reply: TritonReply
 
 
-def _device(args: dict[str, str]) -> str:
-    """Return the PyTorch name of the device that Triton gave this instance."""
-    is_gpu = args["model_instance_kind"] == "GPU"
-    return f"cuda:{args['model_instance_device_id']}" if is_gpu else "cpu"
+def _computes(gpt: GPTConfig, torch_options: TorchOptions) -> str:
+    """Return what computes, in which precision, where."""
+    if gpt.runner == "torch":
+        return f"torch {torch_options.dtype_name} on {torch_options.device}"
+    return f"{gpt.runner} {gpt.precision}"
 
 
 def _log_failure(trace: str) -> None:
