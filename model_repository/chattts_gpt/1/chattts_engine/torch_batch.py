@@ -133,12 +133,20 @@ class DecodeBatch:
         positions.copy_((positions + 1).masked_fill(~is_on, NO_POSITION))
 
     def _ready(self, step: Callable[[], None], use_cuda_graphs: bool) -> Callable[[], None]:
-        step()  # compiles kernels and loads libraries, which must not happen during a capture
+        """Run a step on padding; return it, or its captured graph's replay."""
         if not self._is_cuda or not use_cuda_graphs:
+            step()
             return step
-        torch.cuda.synchronize()
+        # The first run compiles kernels and allocates the libraries' workspaces, which belong to a
+        # stream: so it has to be on the one that captures, on the device in use.
+        make_stream: Callable[[], torch.cuda.Stream] = torch.cuda.Stream
+        stream = make_stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            step()
+        torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=stream):
             step()
         replay: Callable[[], None] = graph.replay
         return replay
