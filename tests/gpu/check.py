@@ -17,6 +17,9 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import torch
+import triton
+
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ["tests/gpu", "tests/unit/engine/interpreted_kernels.py"]
 WEIGHTS = Path("chattts_gpt/1/weights")
@@ -27,8 +30,12 @@ PYTEST += ["-o", "junit_family=xunit1"]  # the one that keeps what tests record
 
 
 def main() -> int:
+    """Check everything; return the exit status."""
     started = time.perf_counter()
     is_cuda = DEVICE.startswith("cuda")
+    if is_cuda and not torch.cuda.is_available():
+        sys.stdout.write(json.dumps({"error": f"{DEVICE}: PyTorch sees no CUDA device"}) + "\n")
+        return 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         weights = build_weights(folder, "full" if is_cuda else "tiny")
@@ -59,9 +66,6 @@ def build_weights(folder: Path, size: str) -> Path:
 
 def device_facts() -> dict[str, Any]:
     """Return what was tested, as the libraries name it."""
-    import torch
-    import triton
-
     name = torch.cuda.get_device_name(DEVICE) if DEVICE.startswith("cuda") else DEVICE
     return {"name": name, "torch": torch.__version__, "triton": triton.__version__}
 
