@@ -57,7 +57,8 @@ class Stream:
         """Return rows as frames, zero where no segment is."""
         graph = self._graph
         shape = graph.node("Concat", [self._shape, graph.integers(width)], axis=0)
-        empty = graph.node("Reshape", [self._zeros(shape), graph.integers(-1, width)])
+        zeros = graph.node("ConstantOfShape", [shape])
+        empty = graph.node("Reshape", [zeros, graph.integers(-1, width)])
         return graph.node("Reshape", [graph.node("ScatterND", [empty, self._where(), rows]), shape])
 
     def extend(self, frames: str, count: int, width: int) -> str:
@@ -82,9 +83,6 @@ class Stream:
         """Write the output `next_state`."""
         self._graph.node("Concat", self._parts, "next_state", axis=1)
         self._graph.output("next_state", ("batch", "state_size"))
-
-    def _zeros(self, shape: str) -> str:
-        return self._graph.node("ConstantOfShape", [shape])
 
     def _where(self) -> str:
         """Return the indices (rows, 1) of the rows among all frames, at the present lag."""

@@ -107,6 +107,7 @@ def test_outside_the_segment_there_is_silence(hidden_vocoder: Any) -> None:
     hidden = np.random.default_rng(5).standard_normal((1, 100, 64)).astype(np.float32)
     mask = np.zeros((1, 100), np.float32)
     mask[:, 11 : 11 + steps] = 1
+    hidden[mask == 0] = np.nan
     state = np.zeros((1, int(facts["state_size"])), np.float32)
     feeds = {"hidden": hidden, "mask": mask, "state": state}
     audio = hidden_vocoder.run(["audio"], feeds)[0][0]
