@@ -68,16 +68,24 @@ def test_a_finished_sequences_blocks_are_reused_in_the_next_step() -> None:
 
 
 def test_prompts_are_computed_in_chunks_under_a_budget_per_step() -> None:
-    scheduler = make_scheduler(max_num_batched_tokens=40, prefill_chunk_tokens=32)
+    scheduler = make_scheduler(max_num_batched_tokens=64, prefill_chunk_tokens=32)
     scheduler.add(make_sequence("long", prompt_tokens=110))
     scheduler.add(make_sequence("short", prompt_tokens=10, arrival_s=1.0))
     scheduler.add(make_sequence("next", prompt_tokens=33, arrival_s=2.0))
     assert run(scheduler.schedule(0.0)) == [("long", 0, 32), ("long", 32, 64)]
-    assert run(scheduler.schedule(0.0)) == [("long", 64, 96), ("long", 96, 110)]
-    assert run(scheduler.schedule(0.0)) == [("short", 0, 10), ("next", 0, 32)]
+    assert run(scheduler.schedule(0.0)) == [("long", 64, 96), ("long", 96, 110), ("short", 0, 10)]
     schedule = scheduler.schedule(0.0)
     assert names(schedule.decodes) == ["long", "short"]
-    assert run(schedule) == [("next", 32, 33)]
+    assert run(schedule) == [("next", 0, 32), ("next", 32, 33)]
+
+
+def test_one_chunk_runs_even_when_the_budget_is_smaller() -> None:
+    scheduler = make_scheduler(max_num_batched_tokens=5, prefill_chunk_tokens=32)
+    scheduler.add(make_sequence("a", prompt_tokens=40))
+    scheduler.add(make_sequence("b", prompt_tokens=4, arrival_s=1.0))
+    assert run(scheduler.schedule(0.0)) == [("a", 0, 32)]
+    assert run(scheduler.schedule(0.0)) == [("a", 32, 40)]
+    assert run(scheduler.schedule(0.0)) == [("b", 0, 4)]
 
 
 @pytest.mark.parametrize("budget", [1, 7, 64, 1000])

@@ -47,9 +47,9 @@ class EngineConfig:
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
     max_num_batched_tokens: int = 64
-    """Prompt tokens computed per step beside the decoding sequences, rounded up to chunks; 0 lets
-    load_engine choose."""
-    prefill_chunk_tokens: int = 32
+    """Prompt tokens computed per step beside the decoding sequences, except that one chunk always
+    may run; 0 lets load_engine choose."""
+    prefill_chunk_tokens: int = 64
     """Prompt tokens computed in one network call; 0 lets load_engine choose."""
     num_threads: int = 0
     """Threads of the CPU runner; 0 lets the runner's library choose."""

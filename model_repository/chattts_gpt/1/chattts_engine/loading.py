@@ -18,9 +18,9 @@ from .tokenizer import Tokenizer
 from .torch_options import TorchOptions
 
 WARM_UP_TOKENS = 4
-PREFILL_CHUNK_TOKENS = {"cpu": 32, "cuda": 256}
-"""Default per kind of device: on a CPU a chunk takes about as long as a decode step, on a GPU it is
-bound by launches. A step's budget is two chunks."""
+CPU_PREFILL, GPU_PREFILL = (64, 64), (256, 1024)
+"""Default chunk and budget of a step: on a CPU a chunk takes two or three decode steps, on a GPU it
+is bound by launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def load_engine(
     gpt = GPTConfig.from_file(weights / "gpt_config.json")
     options = torch_options or TorchOptions()
     is_on_gpu = gpt.runner == "torch" and options.is_cuda
-    config = _with_prefill(config, "cuda" if is_on_gpu else "cpu")
+    config = _with_prefill(config, *(GPU_PREFILL if is_on_gpu else CPU_PREFILL))
     tokenizer = Tokenizer(weights / "tokenizer.json")
     embeddings = Embeddings.from_file(weights / "embeddings.safetensors", tokenizer.speaker_id)
     if embeddings.num_text_tokens != gpt.num_text_tokens:
@@ -85,11 +85,13 @@ def warm_up(engine: Engine) -> None:
                 raise RuntimeError(f"warm-up: {output.sequence.error}")
 
 
-def _with_prefill(config: EngineConfig, device_kind: str) -> EngineConfig:
+def _with_prefill(config: EngineConfig, chunk: int, budget: int) -> EngineConfig:
     """Return the config with what 0 stands for."""
-    chunk = config.prefill_chunk_tokens or PREFILL_CHUNK_TOKENS[device_kind]
-    budget = config.max_num_batched_tokens or 2 * chunk
-    return replace(config, prefill_chunk_tokens=chunk, max_num_batched_tokens=budget)
+    return replace(
+        config,
+        prefill_chunk_tokens=config.prefill_chunk_tokens or chunk,
+        max_num_batched_tokens=config.max_num_batched_tokens or budget,
+    )
 
 
 # The runners are imported here so that each one's library is needed only where it runs.

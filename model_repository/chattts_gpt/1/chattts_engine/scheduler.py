@@ -135,16 +135,16 @@ class Scheduler:
         return sequence
 
     def _prefill(self, sequence: Sequence, budget: int, schedule: Schedule) -> int:
-        """Take chunks of a prompt while the budget is above zero; return what is left of it.
+        """Take the chunks of a prompt that fit the budget; return what is left, 0 if one does not.
 
         Chunks lie at multiples of the chunk size whatever else runs, so that the bits of a prompt
-        do not depend on its neighbours.
+        do not depend on its neighbours. A step's first chunk always runs.
         """
         size, length = self.config.prefill_chunk_tokens, sequence.request.num_prompt_tokens
         for start in range(sequence.num_computed_tokens, length, size):
-            if budget <= 0:
-                break
             end = min(start + size, length)
+            if schedule.prefills and end - start > budget:
+                return 0
             schedule.prefills.append(PrefillChunk(sequence, start, end))
             budget -= end - start
-        return budget
+        return max(0, budget)
