@@ -38,9 +38,8 @@ class Plan:
 
     is_quick: bool = False
     """Whether the figures mean nothing, so that no target is judged by them."""
-    steps: int = 96
-    """Fixed length of every request of the cases: 2.05 s of audio, and just more than the 76 steps
-    after which an exact stream can start."""
+    steps: int = 192
+    """Fixed length of every request of the cases: 4.1 s of audio, a sentence."""
     rounds: int = 3
     """Interleaved rounds; figures are medians over them."""
     concurrency: tuple[int, ...] = (1, 4, 8, 16, 32)

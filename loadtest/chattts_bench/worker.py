@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from server_files import HUGE_PAGES
+
 _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 _TAIL_BYTES = 4000
 
@@ -41,6 +43,11 @@ class Worker:
         """
         self.log = log
         path = [_PACKAGE_PARENT, *imports]
+        # All contestants get the memory pages that the server's processes get.
+        settings = {
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "GLIBC_TUNABLES": HUGE_PAGES,
+        }
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 [str(python), "-m", f"{__package__}.workers.{module}", *arguments],
@@ -48,7 +55,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))},
+                env=os.environ | settings,
             )
 
     @property
