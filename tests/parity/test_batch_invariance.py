@@ -15,6 +15,8 @@ from chattts_engine import (
     load_engine,
 )
 from conftest import DEMO_CHECKPOINT, RepositoryFactory
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 TEXTS = [
@@ -52,8 +54,8 @@ def make_request(loaded: LoadedEngine, number: int) -> GenerationRequest:
     )
 
 
-def run(loaded: LoadedEngine, numbers: list[int], gap_steps: int = 0) -> dict[str, Steps]:
-    """Submit requests gap_steps apart; return each one's tokens and hidden states as bits."""
+def run(loaded: LoadedEngine, numbers: list[int], *gaps: int) -> dict[str, Steps]:
+    """Submit requests, so many steps apart; return each one's tokens and hidden states as bits."""
     results: dict[str, Steps] = {str(number): [] for number in numbers}
 
     def step() -> None:
@@ -62,9 +64,9 @@ def run(loaded: LoadedEngine, numbers: list[int], gap_steps: int = 0) -> dict[st
                 bits: Any = output.hidden.view(np.int32)
                 results[output.sequence.id].append((output.token, bits))
 
-    for number in numbers:
-        loaded.engine.add_request(make_request(loaded, number), float(number))
-        for _ in range(gap_steps):
+    for position, number in enumerate(numbers):
+        loaded.engine.add_request(make_request(loaded, number), float(position))
+        for _ in range(gaps[position % len(gaps)] if gaps else 0):
             step()
     while loaded.engine.has_unfinished:
         step()
@@ -97,6 +99,26 @@ def test_neighbours_change_no_bit(
     loaded = load_engine(weights, make_config(max_num_seqs=max_num_seqs))
     assert_same_bits(run(loaded, list(range(len(LENGTHS))), gap_steps), alone)
     assert loaded.engine.stats.num_decode_steps < sum(LENGTHS) / 3
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_no_schedule_changes_a_bit(
+    weights: Path, alone: dict[str, Steps], data: st.DataObject
+) -> None:
+    """Any requests in any order at any moments, few slots, a small pool, any prefill budget."""
+    numbers = data.draw(
+        st.lists(st.integers(0, len(LENGTHS) - 1), min_size=3, max_size=10, unique=True)
+    )
+    gaps = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=6))
+    config = EngineConfig(
+        max_num_seqs=data.draw(st.integers(2, 16)),
+        max_model_len=256,
+        num_kv_blocks=data.draw(st.integers(16, 48)),
+        max_num_batched_tokens=data.draw(st.integers(1, 40)),
+        prefill_chunk_tokens=CHUNK,
+    )
+    assert_same_bits(run(load_engine(weights, config), numbers, *gaps), alone)
 
 
 def test_preemption_changes_no_bit(weights: Path, alone: dict[str, Steps]) -> None:
