@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -46,7 +47,8 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class Parameters:
-    """The entries of `parameters` that the C++ backend reads too; others are ignored, as there."""
+    """The entries of `parameters` that the C++ backend reads too, and `nice`, which it ignores;
+    others are ignored, as there."""
 
     values: dict[str, str]
 
@@ -148,6 +150,8 @@ class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         config = json.loads(args["model_config"])
         self._max_batch_size = config["max_batch_size"]
+        # of this thread, which runs the session, and of those that it starts
+        os.nice(Parameters.from_config(config).integer("nice", range(20)))
         path = model_file(config, Path(args["model_repository"]) / args["model_version"])
         self._session = ort.InferenceSession(
             str(path), session_options(config), providers=["CPUExecutionProvider"]
