@@ -68,6 +68,7 @@ class TritonPythonModel:
         self._parser = RequestParser(
             loaded.tokenizer,
             gpt,
+            loaded.engine.max_num_tokens,
             draw_seed=lambda: secrets.randbits(64),
             draw_id=lambda: uuid.uuid4().hex,
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +49,13 @@ def test_memory_is_resident_only_while_it_is_used() -> None:
     assert left < 0.1 * used
 
 
-def test_a_row_that_would_share_a_page_is_refused() -> None:
-    with pytest.raises(ValueError, match="^max_model_len: 65 does not fill whole memory pages"):
-        KvCache(1, 1, (1, 65, 8), np.float32)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@pytest.mark.parametrize("max_len", [65, 333, 4096])
+def test_rows_share_no_page(max_len: int, dtype: type) -> None:
+    cache = KvCache(2, 3, (3, max_len, 20), dtype)
+    assert cache.row_shape[1] >= max_len
+    assert (cache.address(1, 2) - cache.address(0, 0)) % mmap.PAGESIZE == 0
+    assert (cache.address(0, 1) - cache.address(0, 0)) % mmap.PAGESIZE == 0
 
 
 def test_an_int8_cache_takes_a_quarter() -> None:

@@ -10,6 +10,7 @@ from chattts_engine.tokenizer import Tokenizer
 from fakes import FAKE_GPT
 from golden import TINY
 
+MAX_NUM_TOKENS = 3000
 PROMPT = "[Stts][spk_emb][speed_5]hello[Ptts]"
 
 
@@ -17,7 +18,7 @@ PROMPT = "[Stts][spk_emb][speed_5]hello[Ptts]"
 def parser() -> RequestParser:
     tokenizer = Tokenizer(TINY / "asset" / "tokenizer" / "tokenizer.json")
     gpt = replace(FAKE_GPT, hidden_size=64, num_text_tokens=223)
-    return RequestParser(tokenizer, gpt, lambda: 77, lambda: "drawn")
+    return RequestParser(tokenizer, gpt, MAX_NUM_TOKENS, lambda: 77, lambda: "drawn")
 
 
 def tensors(**values: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -133,3 +134,11 @@ def test_a_pulled_request_needs_an_id(parser: RequestParser) -> None:
     assert parser.is_pulled(tensors(pull=True, id=b"mine"))
     with pytest.raises(ValueError, match="^pull: needs an id"):
         parser.is_pulled(tensors(pull=True))
+
+
+def test_the_default_length_is_what_fits_beside_the_prompt(parser: RequestParser) -> None:
+    codes = np.zeros((MAX_NUM_TOKENS - 100, 4), np.int32)
+    request = parser.parse(tensors(audio_prompt_codes=codes), 0.0)
+    assert request.num_prompt_tokens + request.sampling.max_new_tokens == MAX_NUM_TOKENS
+    asked = parser.parse(tensors(audio_prompt_codes=codes, max_new_tokens=2048), 0.0)
+    assert asked.sampling.max_new_tokens == 2048

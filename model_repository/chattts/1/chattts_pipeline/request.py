@@ -80,8 +80,8 @@ class SpeechRequest:
     """0.5 ... 2."""
     min_new_tokens: int = 0
     """Steps, 0 ... max_new_tokens."""
-    max_new_tokens: int = DEFAULT_MAX_NEW_TOKENS
-    """Steps per segment, 1 ... 2048."""
+    max_new_tokens: int | None = None
+    """Steps per segment, 1 ... 2048; None: 2048, or as many as the token model has room for."""
     seed: int | None = None
     """0 ... 2**64 - 1; None: to be drawn."""
     stream: bool = True
@@ -116,8 +116,9 @@ class SpeechRequest:
         if not options.list_voices:
             _check_text(text, special_tokens)
         request = cls(text=text, options=options, **values)
-        if request.min_new_tokens > request.max_new_tokens:
-            allowed = f"0 ... {request.max_new_tokens} (max_new_tokens)"
+        most = request.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
+        if request.min_new_tokens > most:
+            allowed = f"0 ... {most} (max_new_tokens)"
             raise ValueError(f"min_new_tokens: {request.min_new_tokens} is outside {allowed}")
         return request
 

@@ -193,10 +193,11 @@ class Segment:
             "top_k": np.array([request.top_k], np.int32),
             "repetition_penalty": np.array([request.repetition_penalty], np.float32),
             "min_new_tokens": np.array([request.min_new_tokens], np.int32),
-            "max_new_tokens": np.array([request.max_new_tokens], np.int32),
             "first_chunk_tokens": np.array([sizes.first_chunk_steps], np.int32),
             "chunk_tokens": np.array([sizes.chunk_steps], np.int32),
         }
+        if request.max_new_tokens is not None:
+            inputs["max_new_tokens"] = np.array([request.max_new_tokens], np.int32)
         if voice.speaker_embedding is not None:
             inputs["speaker_embedding"] = voice.speaker_embedding
         if voice.audio_prompt_codes is not None:

@@ -79,14 +79,19 @@ class Engine:
         """Requests waiting or running."""
         return len(self._sequences)
 
+    @property
+    def max_num_tokens(self) -> int:
+        """Longest prompt plus generation: configured, known positions, and what the pool holds."""
+        block_tokens = self.block_manager.num_blocks * self.block_manager.block_size
+        return min(self.config.max_model_len, self.gpt.max_position_embeddings, block_tokens)
+
     def check_fits(self, request: GenerationRequest) -> None:
         """Refuse a request that could never finish, however empty the engine is.
 
         Raises:
             ValueError: the prompt plus max_new_tokens exceeds a limit.
         """
-        block_tokens = self.block_manager.num_blocks * self.block_manager.block_size
-        limit = min(self.config.max_model_len, self.gpt.max_position_embeddings, block_tokens)
+        limit = self.max_num_tokens
         room = limit - request.num_prompt_tokens
         if room < 1:
             raise ValueError(

@@ -8,6 +8,7 @@ management unit. Source of the idea: vAttention (Prabhu et al., 2024).
 
 from __future__ import annotations
 
+import math
 import mmap
 from typing import Any
 
@@ -28,21 +29,18 @@ class KvCache:
         Args:
             num_layers: L.
             num_rows: sequences that can be held.
-            row_shape: heads, max_len, head size.
+            row_shape: heads, least max_len, head size.
             dtype: float32, or int8 for a quantised cache.
-
-        Raises:
-            ValueError: a row does not fill whole memory pages.
         """
-        self.row_shape = row_shape
         self.dtype = np.dtype(dtype)
         num_heads, max_len, head_dim = row_shape
         # Rows start on a page, so that one row's pages can be given back alone.
-        row_bytes = num_heads * max_len * head_dim * self.dtype.itemsize
-        if row_bytes % mmap.PAGESIZE:
-            raise ValueError(f"max_model_len: {max_len} does not fill whole memory pages per row")
-        self._row_bytes = row_bytes
-        self._tensor_bytes = num_rows * row_bytes
+        position_bytes = num_heads * head_dim * self.dtype.itemsize
+        multiple = mmap.PAGESIZE // math.gcd(mmap.PAGESIZE, position_bytes)
+        max_len = -(-max_len // multiple) * multiple
+        self.row_shape = (num_heads, max_len, head_dim)
+        self._row_bytes = max_len * position_bytes
+        self._tensor_bytes = num_rows * self._row_bytes
         self.num_tensors = 2 * num_layers
         self._map = mmap.mmap(
             -1,
@@ -50,7 +48,7 @@ class KvCache:
             flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
         )
         self._data: NDArray[Any] = np.frombuffer(self._map, dtype=self.dtype).reshape(
-            self.num_tensors, num_rows, *row_shape
+            self.num_tensors, num_rows, *self.row_shape
         )
 
     def address(self, tensor: int, row: int) -> int:

@@ -37,11 +37,22 @@ class RequestParser:
         self,
         tokenizer: Tokenizer,
         gpt: GPTConfig,
+        max_num_tokens: int,
         draw_seed: Callable[[], int],
         draw_id: Callable[[], str],
     ) -> None:
+        """Keep what requests are checked against.
+
+        Args:
+            tokenizer: of the weights.
+            gpt: sizes of the weights.
+            max_num_tokens: longest prompt plus generation; a default max_new_tokens stays below.
+            draw_seed: gives the seed of a request without one.
+            draw_id: gives the id of a request without one.
+        """
         self._tokenizer = tokenizer
         self._gpt = gpt
+        self._max_num_tokens = max_num_tokens
         self._draw_seed = draw_seed
         self._draw_id = draw_id
 
@@ -57,15 +68,17 @@ class RequestParser:
         """
         mode = _mode(inputs)
         token_ids = self._token_ids(inputs)
+        audio_prompt = self._audio_prompt(inputs)
+        num_prompt_tokens = len(token_ids) + (0 if audio_prompt is None else len(audio_prompt))
         deadline_ms = _int(inputs, "deadline_ms", 0, 0, MAX_DEADLINE_MS)
         chunk_tokens = _int(inputs, "chunk_tokens", DEFAULT_CHUNK_TOKENS, 1, MAX_NEW_TOKENS)
         return GenerationRequest(
             id=_text(inputs, "id", "", MAX_ID_BYTES) or self._draw_id(),
             mode=mode,
             prompt_token_ids=token_ids,
-            sampling=self._sampling(inputs, mode),
+            sampling=self._sampling(inputs, mode, self._max_num_tokens - num_prompt_tokens),
             speaker_embedding=self._speaker(inputs, token_ids),
-            audio_prompt_codes=self._audio_prompt(inputs),
+            audio_prompt_codes=audio_prompt,
             priority=_int(inputs, "priority", 2, 1, 3),
             deadline_s=now_s + deadline_ms / 1000 if deadline_ms else None,
             first_chunk_tokens=_int(inputs, "first_chunk_tokens", chunk_tokens, 1, MAX_NEW_TOKENS),
@@ -107,8 +120,10 @@ class RequestParser:
             raise ValueError("prompt: the tokenizer gave an id that the checkpoint does not have")
         return token_ids
 
-    def _sampling(self, inputs: Inputs, mode: Mode) -> SamplingParams:
+    def _sampling(self, inputs: Inputs, mode: Mode, room: int) -> SamplingParams:
         defaults = _DEFAULTS[mode]
+        # Without room for one token the engine refuses the prompt.
+        most = min(defaults["max_new_tokens"], max(1, room))
         temperature = inputs.get("temperature", np.array([defaults["temperature"]], np.float32))
         allowed = (1, self._gpt.num_codebooks) if mode == "code" else (1,)
         if temperature.ndim != 1 or len(temperature) not in allowed:
@@ -120,7 +135,7 @@ class RequestParser:
             top_k=int(_scalar(inputs, "top_k", 20)),
             repetition_penalty=_float(inputs, "repetition_penalty", defaults["repetition_penalty"]),
             min_new_tokens=int(_scalar(inputs, "min_new_tokens", 0)),
-            max_new_tokens=int(_scalar(inputs, "max_new_tokens", defaults["max_new_tokens"])),
+            max_new_tokens=int(_scalar(inputs, "max_new_tokens", most)),
             seed=int(_scalar(inputs, "seed", None) if "seed" in inputs else self._draw_seed()),
         )
 
