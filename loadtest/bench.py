@@ -16,27 +16,78 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
-from chattts_bench.plan import SECTIONS, Plan  # noqa: E402
-from chattts_bench.plots import draw  # noqa: E402
-from chattts_bench.report import render  # noqa: E402
-from chattts_bench.run import Options, run  # noqa: E402
+from chattts_bench.plan import MAX_STEPS, SECTIONS, Plan  # noqa: E402
+
+if TYPE_CHECKING:
+    from chattts_bench.run import Options
+
+INTERRUPTED = 130
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers in low ... high."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is outside {low} ... {high}")
+        return int(text)
+
+    return read
+
+
+def _repository(text: str) -> Path:
+    path = Path(text).resolve()
+    if not (path / "chattts_gpt" / "1" / "weights" / "gpt_config.json").is_file():
+        raise argparse.ArgumentTypeError(
+            f"{text} is no built repository; build/build_repository.py makes one"
+        )
+    return path
+
+
+def _checkpoint(text: str) -> Path:
+    path = Path(text).resolve()
+    if not (path / "asset").is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no checkpoint: it has no folder asset")
+    return path
+
+
+def _folder(text: str) -> Path:
+    """Return a folder that exists now, so that a long run does not fail at its end."""
+    path = Path(text).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
+    return path
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
+    full = Plan()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--output", type=Path, default=_ROOT / "bench-results", metavar="DIR")
     parser.add_argument(
-        "--work", type=Path, default=Path.home() / ".cache" / "chattts-bench", metavar="DIR"
+        "--output",
+        type=_folder,
+        default=str(_ROOT / "bench-results"),
+        metavar="DIR",
+        help="for report.json and plots; default: %(default)s",
+    )
+    parser.add_argument(
+        "--work",
+        type=_folder,
+        default=str(Path.home() / ".cache" / "chattts-bench"),
+        metavar="DIR",
+        help="for what the run builds and keeps, up to 5 GB; default: %(default)s",
     )
     parser.add_argument(
         "--only",
@@ -47,30 +98,58 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"default: all of {', '.join(SECTIONS)}",
     )
     parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="default: untrained, at full size"
+        "--checkpoint", type=_checkpoint, metavar="DIR", help="default: untrained, at full size"
     )
     parser.add_argument(
         "--repository",
-        type=Path,
+        type=_repository,
         nargs="+",
         default=[],
         metavar="DIR",
         help="measure these instead of building; two of one precision go by their folders' names",
     )
     parser.add_argument(
-        "--baseline", choices=("llama", "published", "both", "none"), default="llama"
+        "--baseline",
+        choices=("llama", "published", "both", "none"),
+        default="llama",
+        help="the plain loop, the package itself, both or none; default: %(default)s",
     )
     parser.add_argument("--quick", action="store_true", help="small, the demo voice, no baseline")
-    parser.add_argument("--rounds", type=int)
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--concurrency", type=int, nargs="+")
-    parser.add_argument("--precision", choices=("int8", "fp32"), nargs="+")
-    return parser.parse_args(argv)
+    parser.add_argument(
+        "--rounds", type=_number(1, 100), metavar="N", help=f"default: {full.rounds}"
+    )
+    parser.add_argument(
+        "--steps",
+        type=_number(1, MAX_STEPS),
+        metavar="N",
+        help=f"length of each request, 1 ... {MAX_STEPS}; default: {full.steps}",
+    )
+    parser.add_argument(
+        "--concurrency",
+        type=_number(1, 256),
+        nargs="+",
+        metavar="N",
+        help=f"requests at once; default: {' '.join(map(str, full.concurrency))}",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("int8", "int8-weights", "fp32"),
+        nargs="+",
+        help=f"default: {' '.join(full.precisions)}",
+    )
+    arguments = parser.parse_args(argv)
+    names = [path.name for path in arguments.repository]
+    if len(set(names)) < len(names):
+        parser.error("--repository: two folders of one name cannot be told apart in the report")
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark; return 0 when it ran, whatever it found."""
     arguments = parse(argv)
+    # Imported now, so that --help works without the extra.
+    from chattts_bench.run import Options
+
     plan = Plan.quick() if arguments.quick else Plan()
     plan = replace(
         plan,
@@ -84,19 +163,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan=plan,
         sections=frozenset(arguments.only),
         checkpoint=arguments.checkpoint or (demo if arguments.quick else None),
-        repositories=tuple(path.resolve() for path in arguments.repository),
+        repositories=tuple(arguments.repository),
         trained_checkpoint=demo,
         baseline="none" if arguments.quick else arguments.baseline,
-        work=arguments.work.resolve(),
+        work=arguments.work,
     )
-    report = run(options)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(report, indent=1)
-    (arguments.output / "report.json").write_text(text + "\n", encoding="utf-8")
-    if report["cases"]:
-        draw(report, arguments.output)
-    print(render(report))
+    try:
+        _run(options, arguments.output)
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return 0
+
+
+def _run(options: Options, output: Path) -> None:
+    """Measure, write the report and the plots, print the table."""
+    from chattts_bench.plots import draw
+    from chattts_bench.report import render
+    from chattts_bench.run import run
+
+    report = run(options)
+    text = json.dumps(report, indent=1)
+    (output / "report.json").write_text(text + "\n", encoding="utf-8")
+    if report["cases"]:
+        draw(report, output)
+    print(render(report))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ PROMPT = f"[Stts][empty_spk][speed_5]{TEXT}[Ptts]"
 """What the published front end makes of TEXT, so that all contestants compute the same prompt."""
 STEPS_PER_SECOND = 46.875
 BASELINE_BATCHES = (1, 8)
+MAX_STEPS = 2048
+"""Longest request of the model."""
 
 
 @dataclass(frozen=True, slots=True)

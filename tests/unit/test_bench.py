@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import bench
 import numpy as np
 import pytest
 from chattts_bench.cases import Case
@@ -193,3 +194,24 @@ def test_a_worker_that_ends_says_why(tmp_path: Path) -> None:
     worker = Worker(python, "engine", [str(tmp_path / "nowhere")], tmp_path / "engine.log")
     with worker, pytest.raises(WorkerError, match="(?s)engine: the worker ended.*Error"):
         worker.call("run", prompt="", concurrency=1, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rounds", "0"], "--rounds: '0' is outside 1 ... 100"),
+        (["--concurrency", "4", "-3"], "--concurrency: '-3' is outside 1 ... 256"),
+        (["--steps", "5000"], "--steps: '5000' is outside 1 ... 2048"),
+        (["--only", "tea"], "invalid choice: 'tea'"),
+        (["--repository", "/nowhere"], "/nowhere is no built repository"),
+        (["--checkpoint", "/nowhere"], "/nowhere is no checkpoint"),
+        (["--output", "/etc/passwd"], "--output: /etc/passwd: File exists"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_is_measured(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    defaults = ["--output", str(tmp_path), "--work", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        bench.main([*defaults, *arguments])
+    assert message in capsys.readouterr().err
