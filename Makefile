@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CHECKPOINT ?= demo
 PRECISION ?= int8
-# leave torch out with TEST_EXTRAS=test: the tests of the reference runner then skip
+# leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
 .PHONY: demo serve bench test check clean

@@ -35,7 +35,7 @@ INT8_ACTIVATIONS = 4
 HEAD_DIM_MULTIPLE = 16
 """GroupQueryAttention refuses other head sizes."""
 SMALLEST_MAGNITUDE = np.finfo(np.float32).tiny
-"""Taken for the largest magnitude of a block of zeros: any positive number does."""
+"""Stands in for the magnitude of zeros in a scale: any positive number does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +142,14 @@ class _GptWriter:
         present = [
             graph.output(f"present_{name}_{layer}", cache, kind) for name in ("key", "value")
         ]
-        inputs = [
-            qkv,
-            "",
-            "",
-            *past,
-            "seqlens_k",
-            "total_sequence_length",
-            "cos_cache",
-            "sin_cache",
-        ]
+        lengths = ["seqlens_k", "total_sequence_length"]
+        inputs = [qkv, "", "", *past, *lengths, "cos_cache", "sin_cache"]
         quantization: dict[str, Any] = {}
         if self.kv_scales is not None:
             scales = self.kv_scales[layer]
+            inputs += ["", "", ""]  # no position ids, bias and sink
             for name, scale in (("key", scales.key), ("value", scales.value)):
                 inputs.append(graph.constant(f"{prefix}{name}_scale", scale[None, :, None]))
-            inputs[9:9] = ["", "", ""]  # position ids, bias and sink are not used
             quantization = {
                 "k_quant_type": "PER_CHANNEL",
                 "v_quant_type": "PER_CHANNEL",

@@ -1,9 +1,9 @@
 """Scales of the int8 KV cache: how large keys and values get, per channel, measured at build time.
 
 The scales are constants of the graph, so they must hold for every speech. The reference network
-runs once over random text and random codes; what real speech adds to that is covered by a margin
-(on the small voice, single channels of real speech reach 2.5 times the measured magnitude, the
-median channel 1.05 times). Beyond it a value is clipped.
+runs once over random text and random codes; a margin covers most of what real speech adds to that,
+and beyond it a value is clipped. On the small voice, the median channel of real speech reaches 1.05
+times the measured magnitude, the worst one 2.5 times.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from __future__ import annotations
 import numpy as np
 import reference_gpt
 from checkpoint import Array, Tensors
-from gpt_graph import KvScales
+from gpt_graph import MAX_LEVEL, SMALLEST_MAGNITUDE, KvScales
 from layout import NUM_CODES, GptSizes
 
 NUM_TEXT = 48
 NUM_FRAMES = 144
 """Positions in all: enough to meet each channel's range, a second of work at full size."""
 MARGIN = 1.5
-MAX_LEVEL = 127
-SMALLEST_SCALE = np.finfo(np.float32).tiny
-"""Of a channel that is always zero."""
 SEED = 7
 
 
@@ -48,7 +45,7 @@ def calibrate(sizes: GptSizes, tensors: Tensors, embed: Tensors) -> list[KvScale
 def _scale(magnitude: Array) -> Array:
     """Return the (heads, head_dim) scales for magnitudes (heads, T, head_dim)."""
     largest: Array = magnitude.max(axis=1) * np.float32(MARGIN / MAX_LEVEL)
-    return np.maximum(largest, SMALLEST_SCALE).astype(np.float32)
+    return np.maximum(largest, SMALLEST_MAGNITUDE).astype(np.float32)
 
 
 def _sample(sizes: GptSizes, embed: Tensors) -> Array:

@@ -37,7 +37,7 @@ class Built:
 
     @property
     def precision(self) -> str:
-        """fp32 or int8."""
+        """fp32, int8 or int8-weights."""
         return str(self.gpt["precision"])
 
     @cached_property

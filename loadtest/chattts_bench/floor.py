@@ -87,7 +87,8 @@ class StepCost:
         return num_bytes / machine.read_bytes_per_s
 
     def _compute_s(self, machine: Machine, batch: int) -> float:
-        rate = machine.int8_ops_per_s if self.precision == "int8" else machine.fp32_ops_per_s
+        is_float = self.precision == "fp32"
+        rate = machine.fp32_ops_per_s if is_float else machine.int8_ops_per_s
         return 2 * batch * self.num_weights / rate
 
 

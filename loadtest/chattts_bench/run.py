@@ -39,12 +39,12 @@ class Options:
     """A voice whose precisions are compared too: random weights say little about trained ones."""
     baseline: str
     work: Path
+    """A folder that exists."""
 
 
 def run(options: Options) -> dict[str, Any]:
     """Run the sections and return the report, ready for JSON."""
     started = time.monotonic()
-    options.work.mkdir(parents=True, exist_ok=True)
     builds = _builds(options)
     first = next(iter(builds.values()))
     report: dict[str, Any] = {

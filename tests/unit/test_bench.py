@@ -205,7 +205,7 @@ def test_a_worker_that_ends_says_why(tmp_path: Path) -> None:
         (["--only", "tea"], "invalid choice: 'tea'"),
         (["--repository", "/nowhere"], "/nowhere is no built repository"),
         (["--checkpoint", "/nowhere"], "/nowhere is no checkpoint"),
-        (["--output", "/etc/passwd"], "--output: /etc/passwd: File exists"),
+        (["--output", __file__], f"--output: {__file__}: File exists"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_measured(
