@@ -1,8 +1,8 @@
-"""chattts_gpt: adapter between Triton requests and the EngineWorker.
+"""chattts_gpt: adapter between Triton requests and the engines, each in a process of its own.
 
-Two threads besides Triton's: the engine's, and the sender's, which alone touches the response
-senders of accepted requests (so that polling for cancellation and the final flag can never overlap:
-polling after the final flag would crash the server).
+One thread, the sender's, alone touches the response senders of accepted requests (so that polling
+for cancellation and the final flag can never overlap: polling after the final flag would crash the
+server) and the metrics (two threads that change metrics at once crash it as well).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,22 @@ from typing import Any
 import numpy as np
 import triton_python_backend_utils as pb_utils
 from chattts_engine import (
+    Callbacks,
     Chunk,
     Deliveries,
     EngineConfig,
-    EngineWorker,
+    EngineHandle,
+    EngineJob,
+    EngineMetrics,
+    EngineRouter,
     GPTConfig,
     Pull,
     Push,
     QueueFullError,
     RequestParser,
+    Snapshot,
+    Tokenizer,
     TorchOptions,
-    load_engine,
-    warm_up,
 )
 
 CANCEL_POLL_S = 0.02
@@ -43,49 +48,59 @@ NUM_CODEBOOKS = 4
 
 
 class TritonPythonModel:
-    """One engine per instance."""
+    """All engines of one version. One instance only: it gives the work to one engine per device."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the weights, generate a little, start the threads."""
+        """Start the engines, which load the weights and generate a little, and the sender."""
         config = json.loads(args["model_config"])
         parameters = {
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
         }
-        version_dir = Path(args["model_repository"]) / args["model_version"]
-        torch_options = TorchOptions.from_parameters(
-            parameters, args["model_instance_kind"], args["model_instance_device_id"]
-        )
-        loaded = load_engine(
-            version_dir / "weights",
-            EngineConfig.from_parameters(
-                {key: value for key, value in parameters.items() if key not in TorchOptions.KEYS}
-            ),
-            torch_options=torch_options,
-        )
-        warm_up(loaded.engine)
-        gpt = loaded.engine.gpt
+        weights = Path(args["model_repository"]) / args["model_version"] / "weights"
+        gpt = GPTConfig.from_file(weights / "gpt_config.json")
         self._input_names = [entry["name"] for entry in config["input"]]
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._router = self._start_router(weights, gpt, parameters)
         self._parser = RequestParser(
-            loaded.tokenizer,
+            Tokenizer(weights / "tokenizer.json"),
             gpt,
-            loaded.engine.max_num_tokens,
+            self._router.max_num_tokens,
             draw_seed=lambda: secrets.randbits(64),
             draw_id=lambda: uuid.uuid4().hex,
         )
         self._deliveries = Deliveries()
-        self._events: queue.SimpleQueue[Chunk | NextCall | None] = queue.SimpleQueue()
-        self._worker = EngineWorker(
-            loaded.engine, time.monotonic, self._events.put, _log_failure, on_death=_die
-        )
+        self._metrics = EngineMetrics(pb_utils.MetricFamily, args["model_version"])
         self._sender_thread = threading.Thread(target=self._send_loop, name="sender", daemon=True)
         self._sender_thread.start()
-        pb_utils.Logger.log_info(
-            f"chattts_gpt: checkpoint {gpt.checkpoint}{' (UNTRAINED)' * gpt.untrained}, "
-            f"{_computes(gpt, torch_options)}, {loaded.engine.block_manager.num_blocks} KV blocks"
+
+    def _start_router(
+        self, weights: Path, gpt: GPTConfig, parameters: dict[str, str]
+    ) -> EngineRouter:
+        torch_options = TorchOptions.from_parameters(parameters)
+        config = EngineConfig.from_parameters(
+            {key: value for key, value in parameters.items() if key not in TorchOptions.KEYS}
         )
 
+        def start_engine(index: int, *callbacks: Callable[..., None]) -> EngineHandle:
+            job = EngineJob(weights, config, torch_options, index)
+            return EngineHandle(job, time.monotonic, *callbacks)
+
+        callbacks = Callbacks(
+            on_chunk=self._events.put,
+            on_snapshot=lambda index, snapshot: self._events.put((index, snapshot)),
+            on_failure=_log_failure,
+            on_death=_die,
+        )
+        router = EngineRouter(start_engine, config, gpt, callbacks)
+        ready = router.start()
+        pb_utils.Logger.log_info(
+            f"chattts_gpt: checkpoint {gpt.checkpoint}{' (UNTRAINED)' * gpt.untrained}, "
+            f"{ready.computes}, {router.num_engines} engines, {ready.num_kv_blocks} KV blocks each"
+        )
+        return router
+
     def execute(self, requests: list[Any]) -> None:
-        """Hand each request to the engine and return; the sender thread answers."""
+        """Hand each request to the router and return; the sender thread answers."""
         for request in requests:
             reply = TritonReply(request.get_response_sender())
             try:
@@ -100,7 +115,7 @@ class TritonPythonModel:
 
     def finalize(self) -> None:
         """Cancel what is left, send the last responses, end the threads."""
-        self._worker.stop()
+        self._router.stop()
         self._events.put(None)
         self._sender_thread.join()
 
@@ -109,13 +124,13 @@ class TritonPythonModel:
             self._events.put(NextCall(self._parser.named_id(inputs, "next"), reply))
             return
         if "cancel" in inputs:
-            self._worker.abort(self._parser.named_id(inputs, "cancel"))
+            self._router.abort(self._parser.named_id(inputs, "cancel"))
             reply.send_nothing()
             return
         now_s = time.monotonic()
         generation = self._parser.parse(inputs, now_s)
         delivery = Pull(reply, now_s) if self._parser.is_pulled(inputs) else Push(reply)
-        self._deliveries.add(generation.id, delivery, lambda: self._worker.submit(generation))
+        self._deliveries.add(generation.id, delivery, lambda: self._router.submit(generation))
 
     def _read_inputs(self, request: Any) -> dict[str, np.ndarray[Any, Any]]:
         """Copy the tensors that were given: Triton recycles their memory after execute."""
@@ -143,12 +158,21 @@ class TritonPythonModel:
             else:
                 if event is None:
                     return
-                self._handle(event)
+                if isinstance(event, tuple):
+                    self._metrics.take_snapshot(*event)
+                else:
+                    self._handle(event)
             now_s = time.monotonic()
             if now_s >= next_poll_s:
-                for request_id in self._deliveries.give_up(now_s):
-                    self._worker.abort(request_id)
+                self._poll(now_s)
                 next_poll_s = now_s + CANCEL_POLL_S
+
+    def _poll(self, now_s: float) -> None:
+        """Look for callers that have gone and engines that hang; show the queue."""
+        for request_id in self._deliveries.give_up(now_s):
+            self._router.abort(request_id)
+        self._router.tick()
+        self._metrics.take_queue(self._router.num_waiting, self._router.num_deaths)
 
     def _handle(self, event: Chunk | NextCall) -> None:
         """Deliver one event; a caller that cannot be answered costs only its own request."""
@@ -160,7 +184,7 @@ class TritonPythonModel:
         except Exception:
             _log_failure(traceback.format_exc())
             self._deliveries.drop(event.request_id)
-            self._worker.abort(event.request_id)
+            self._router.abort(event.request_id)
 
     def _answer_next(self, call: NextCall) -> None:
         try:
@@ -236,11 +260,8 @@ class NextCall:
     reply: TritonReply
 
 
-def _computes(gpt: GPTConfig, torch_options: TorchOptions) -> str:
-    """Return what computes, in which precision, where."""
-    if gpt.runner == "torch":
-        return f"torch {torch_options.dtype_name} on {torch_options.device}"
-    return f"{gpt.runner} {gpt.precision}"
+Event = Chunk | NextCall | tuple[int, Snapshot] | None
+"""What the sender thread waits for; None ends it."""
 
 
 def _log_failure(trace: str) -> None:

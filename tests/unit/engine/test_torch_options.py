@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from chattts_engine import EngineConfig, TorchOptions
 
@@ -12,21 +14,22 @@ def test_the_configuration_s_own_values_are_the_defaults() -> None:
         "cuda_graph_batch_sizes": "0",
         "max_num_seqs": "3",
     }
-    assert TorchOptions.from_parameters(parameters, "GPU", "1") == TorchOptions("cuda:1")
-    assert TorchOptions.from_parameters({}, "CPU", "0") == TorchOptions("cpu")
+    assert TorchOptions.from_parameters(parameters) == TorchOptions()
+    assert TorchOptions.from_parameters({}) == TorchOptions()
 
 
 @pytest.mark.parametrize(
-    ("kind", "sizes", "wanted"),
+    ("device", "sizes", "wanted"),
     [
-        ("GPU", "0", [16]),
-        ("CPU", "0", [1]),
-        ("GPU", "8, 1,64", [1, 8, 16]),  # no step holds more than max_num_seqs
-        ("CPU", "4", [4]),
+        ("cuda:0", "0", [16]),
+        ("cpu", "0", [1]),
+        ("cuda:0", "8, 1,64", [1, 8, 16]),  # no step holds more than max_num_seqs
+        ("cpu", "4", [4]),
     ],
 )
-def test_batch_sizes(kind: str, sizes: str, wanted: list[int]) -> None:
-    options = TorchOptions.from_parameters({"cuda_graph_batch_sizes": sizes}, kind, "0")
+def test_batch_sizes(device: str, sizes: str, wanted: list[int]) -> None:
+    parameters = {"cuda_graph_batch_sizes": sizes}
+    options = replace(TorchOptions.from_parameters(parameters), device=device)
     assert options.sizes(EngineConfig(max_num_seqs=16).max_num_seqs) == wanted
 
 
@@ -53,4 +56,4 @@ def test_the_data_type_follows_the_device_unless_given(
 )
 def test_wrong_parameters_are_refused_by_name(key: str, value: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        TorchOptions.from_parameters({key: value}, "CPU", "0")
+        TorchOptions.from_parameters({key: value})

@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from chattts_engine.chunk import Chunk
-from chattts_engine.worker import EngineWorker, QueueFullError
+from chattts_engine.messages import Abort, Submit
+from chattts_engine.runner import RunnerDeadError
+from chattts_engine.sequence import GenerationRequest
+from chattts_engine.stats import Snapshot
+from chattts_engine.worker import EngineWorker
 from fakes import FakeRunner, make_engine, make_request, run_all
 
 Start = Callable[..., EngineWorker]
@@ -18,6 +22,7 @@ class Mailbox:
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
+        self.snapshots: list[Snapshot] = []
         self.failures: list[str] = []
         self.deaths: list[str] = []
         self._changed = threading.Condition()
@@ -59,9 +64,13 @@ class FailingWhenOneIsGone(FakeRunner):
     def decode(self, sequences, inputs):  # type: ignore[no-untyped-def]
         self.has_seen_two |= len(sequences) == 2
         if self.has_seen_two and len(sequences) == 1:
-            raise RuntimeError("scripted failure")
+            raise RunnerDeadError("scripted failure")
         threading.Event().wait(0.005)
         return super().decode(sequences, inputs)
+
+
+def submit(worker: EngineWorker, request: GenerationRequest) -> None:
+    worker.put(Submit(request, time.monotonic()))
 
 
 @pytest.fixture
@@ -79,6 +88,7 @@ def start(mailbox: Mailbox) -> Iterator[Start]:
             engine,
             time.monotonic,
             mailbox.put,
+            mailbox.snapshots.append,
             mailbox.failures.append,
             mailbox.deaths.append,
         )
@@ -92,7 +102,7 @@ def start(mailbox: Mailbox) -> Iterator[Start]:
 
 def test_chunks_have_the_asked_sizes_and_hold_every_token(start: Start, mailbox: Mailbox) -> None:
     request = make_request("a", max_new_tokens=23, first_chunk_tokens=3, chunk_tokens=8)
-    start().submit(request)
+    submit(start(), request)
     chunks = mailbox.wait_for("a")
     assert [len(chunk.tokens) for chunk in chunks] == [3, 8, 8, 4]
     assert [chunk.finish_reason for chunk in chunks] == [None, None, None, "length"]
@@ -107,7 +117,7 @@ def test_the_shortest_requests_end_in_order(
     start: Start, mailbox: Mailbox, num_tokens: int
 ) -> None:
     """The prefill draws the first token, so it may also be the last."""
-    start().submit(make_request("a", max_new_tokens=num_tokens, first_chunk_tokens=1))
+    submit(start(), make_request("a", max_new_tokens=num_tokens, first_chunk_tokens=1))
     chunks = mailbox.wait_for("a")
     assert sum(len(chunk.tokens) for chunk in chunks) == num_tokens
     assert [chunk.finish_reason for chunk in chunks][-1] == "length"
@@ -115,65 +125,43 @@ def test_the_shortest_requests_end_in_order(
 
 
 def test_hidden_states_are_left_out_when_not_asked_for(start: Start, mailbox: Mailbox) -> None:
-    start().submit(make_request("a", return_hidden=False))
+    submit(start(), make_request("a", return_hidden=False))
     assert all(chunk.hidden.shape == (0, 8) for chunk in mailbox.wait_for("a"))
-
-
-def test_one_request_too_many_is_refused_at_once(start: Start, mailbox: Mailbox) -> None:
-    runner = GatedRunner()
-    worker = start(runner, max_num_seqs=1, max_num_waiting=1)
-    worker.submit(make_request("a"))
-    worker.submit(make_request("b"))
-    with pytest.raises(QueueFullError, match="1 requests are waiting already"):
-        worker.submit(make_request("c"))
-    runner.gate.set()
-    mailbox.wait_for("b")
-    worker.submit(make_request("c"))
-    mailbox.wait_for("c")
-
-
-def test_an_id_in_use_is_refused(start: Start) -> None:
-    runner = GatedRunner()
-    worker = start(runner)
-    worker.submit(make_request("a"))
-    with pytest.raises(ValueError, match="^id: 'a' is in use"):
-        worker.submit(make_request("a"))
-    runner.gate.set()
 
 
 def test_abort_ends_a_request_with_what_it_has(start: Start, mailbox: Mailbox) -> None:
     runner = GatedRunner()
     worker = start(runner)
-    worker.submit(make_request("a", max_new_tokens=200, chunk_tokens=2048, first_chunk_tokens=2048))
-    worker.abort("a")
-    worker.abort("unknown")
+    submit(
+        worker, make_request("a", max_new_tokens=200, chunk_tokens=2048, first_chunk_tokens=2048)
+    )
+    worker.put(Abort("a"))
+    worker.put(Abort("unknown"))
     runner.gate.set()
     (chunk,) = mailbox.wait_for("a")
     assert chunk.finish_reason == "cancelled"
-    assert worker.num_unfinished == 0
 
 
 def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
     start: Start, mailbox: Mailbox
 ) -> None:
-    worker = start(FakeRunner(fail_at_decode=3))
-    worker.submit(make_request("a"))
+    worker = start(FakeRunner(dies_at_decode=3))
+    submit(worker, make_request("a"))
     (*_, last) = mailbox.wait_for("a")
     assert last.finish_reason == "error"
     assert last.error == "the engine failed: scripted failure"
     assert "scripted failure" in mailbox.failures[0]
-    worker.submit(make_request("b"))
+    submit(worker, make_request("b"))
     assert mailbox.wait_for("b")[-1].finish_reason == "length"
 
 
 def test_what_a_step_did_before_it_raised_is_delivered(start: Start, mailbox: Mailbox) -> None:
     """The deadline ends "late" in the very step whose decode raises."""
     worker = start(FailingWhenOneIsGone())
-    worker.submit(make_request("steady", max_new_tokens=200))
-    worker.submit(make_request("late", max_new_tokens=200, deadline_s=time.monotonic() + 0.2))
+    submit(worker, make_request("steady", max_new_tokens=200))
+    submit(worker, make_request("late", max_new_tokens=200, deadline_s=time.monotonic() + 0.2))
     assert mailbox.wait_for("late")[-1].finish_reason == "deadline"
     assert mailbox.wait_for("steady")[-1].error == "the engine failed: scripted failure"
-    assert worker.num_unfinished == 0
 
 
 def test_a_fault_outside_a_step_is_reported_as_the_end(start: Start, mailbox: Mailbox) -> None:
@@ -182,30 +170,28 @@ def test_a_fault_outside_a_step_is_reported_as_the_end(start: Start, mailbox: Ma
 
     mailbox.put = put  # type: ignore[method-assign]
     worker = start()
-    worker.submit(make_request("a"))
+    submit(worker, make_request("a"))
     worker.stop()
     assert "cannot deliver" in mailbox.deaths[0]
 
 
-def test_stop_cancels_what_is_left_and_refuses_more(start: Start, mailbox: Mailbox) -> None:
+def test_stop_cancels_what_is_left(start: Start, mailbox: Mailbox) -> None:
     runner = GatedRunner()
     worker = start(runner, max_num_seqs=1)
-    worker.submit(make_request("a", max_new_tokens=200))
-    worker.submit(make_request("b", max_new_tokens=200))
+    submit(worker, make_request("a", max_new_tokens=200))
+    submit(worker, make_request("b", max_new_tokens=200))
     stopper = threading.Thread(target=worker.stop)
     stopper.start()
     runner.gate.set()
     stopper.join(20)
     assert mailbox.wait_for("a")[-1].finish_reason == "cancelled"
     assert mailbox.wait_for("b")[-1].finish_reason == "cancelled"
-    with pytest.raises(QueueFullError, match="shutting down"):
-        worker.submit(make_request("c"))
 
 
 def test_requests_from_many_threads_all_finish_unchanged(start: Start, mailbox: Mailbox) -> None:
     worker = start(max_num_seqs=4)
     requests = [make_request(f"r{i}", max_new_tokens=5 + i, seed=i) for i in range(24)]
-    threads = [threading.Thread(target=worker.submit, args=(request,)) for request in requests]
+    threads = [threading.Thread(target=submit, args=(worker, request)) for request in requests]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -215,3 +201,16 @@ def test_requests_from_many_threads_all_finish_unchanged(start: Start, mailbox: 
         chunks = mailbox.wait_for(request.id)
         tokens = np.concatenate([chunk.tokens for chunk in chunks])
         assert [tuple(row) for row in tokens.tolist()] == expected[request.id]
+
+
+def test_snapshots_tell_what_the_engine_holds_and_that_it_lives(
+    start: Start, mailbox: Mailbox
+) -> None:
+    worker = start()
+    submit(worker, make_request("a", max_new_tokens=100))
+    mailbox.wait_for("a")
+    worker.stop()
+    first, last = mailbox.snapshots[0], mailbox.snapshots[-1]
+    assert (first.num_steps, first.num_kv_blocks_used) == (0, 0)
+    assert last.num_kv_blocks > last.num_kv_blocks_used == last.num_running == 0
+    assert last.num_generated_tokens == 100 <= last.num_steps

@@ -7,19 +7,28 @@ from .chunk import Chunk
 from .config import EngineConfig, GPTConfig
 from .delivery import Deliveries, Pull, Push
 from .engine import Engine, StepOutput
+from .engine_handle import EngineHandle
 from .loading import LoadedEngine, load_engine, warm_up
+from .messages import EngineJob
+from .metrics import EngineMetrics
 from .request import RequestParser
+from .router import Callbacks, EngineRouter, QueueFullError
 from .sampling_params import SamplingParams
 from .sequence import GenerationRequest
+from .stats import Snapshot
+from .tokenizer import Tokenizer
 from .torch_options import TorchOptions
-from .worker import EngineWorker, QueueFullError
 
 __all__ = [
+    "Callbacks",
     "Chunk",
     "Deliveries",
     "Engine",
     "EngineConfig",
-    "EngineWorker",
+    "EngineHandle",
+    "EngineJob",
+    "EngineMetrics",
+    "EngineRouter",
     "GPTConfig",
     "GenerationRequest",
     "LoadedEngine",
@@ -28,7 +37,9 @@ __all__ = [
     "QueueFullError",
     "RequestParser",
     "SamplingParams",
+    "Snapshot",
     "StepOutput",
+    "Tokenizer",
     "TorchOptions",
     "load_engine",
     "warm_up",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .config import GPTConfig
 from .engine import StepOutput
 from .sequence import FinishReason, GenerationRequest, Mode
 
@@ -32,6 +33,11 @@ class Chunk:
     queue_s: float
     """Seconds spent waiting for a slot."""
 
+    def last(self, num_tokens: int) -> Chunk:
+        """Return the chunk with no more than its last tokens."""
+        first = max(0, len(self.tokens) - num_tokens)
+        return replace(self, tokens=self.tokens[first:], hidden=self.hidden[first:])
+
 
 def join_chunks(chunks: SequenceOf[Chunk]) -> Chunk:
     """Return one chunk that holds all tokens of several, in order, and is as final as the last."""
@@ -39,6 +45,28 @@ def join_chunks(chunks: SequenceOf[Chunk]) -> Chunk:
         chunks[-1],
         tokens=np.concatenate([chunk.tokens for chunk in chunks]),
         hidden=np.concatenate([chunk.hidden for chunk in chunks]),
+    )
+
+
+def ending_chunk(
+    request: GenerationRequest,
+    gpt: GPTConfig,
+    reason: FinishReason,
+    error: str,
+    num_generated: int,
+    queue_s: float,
+) -> Chunk:
+    """Return the last chunk, without tokens, of a request that ends outside an engine."""
+    return Chunk(
+        request_id=request.id,
+        mode=request.mode,
+        tokens=np.zeros((0, gpt.num_codebooks if request.mode == "code" else 1), np.int32),
+        hidden=np.zeros((0, gpt.hidden_size), np.float32),
+        finish_reason=reason,
+        error=error,
+        num_prompt_tokens=request.num_prompt_tokens,
+        num_generated=num_generated,
+        queue_s=queue_s,
     )
 
 

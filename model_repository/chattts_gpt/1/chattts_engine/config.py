@@ -26,9 +26,11 @@ _RANGES: dict[str, tuple[int, int]] = {
     "block_size": (BLOCK_SIZES[0], BLOCK_SIZES[-1]),
     "num_kv_blocks": (0, 1 << 24),
     "max_num_waiting": (0, 1 << 20),
+    "priority_head_start_ms": (0, 86_400_000),
     "max_num_batched_tokens": (0, 1 << 20),
     "prefill_chunk_tokens": (0, 1 << 20),
     "num_threads": (0, 1024),
+    "num_engines": (0, 64),
 }
 
 
@@ -46,13 +48,19 @@ class EngineConfig:
     """Blocks in the pool; 0 = 1024 tokens per sequence, but one of max_model_len at least."""
     max_num_waiting: int = 256
     """Requests that may wait for a slot."""
+    priority_head_start_ms: int = 30_000
+    """A request goes before those of the next lower priority that came up to this much earlier: so
+    one level holds the next one back by no more."""
     max_num_batched_tokens: int = 64
     """Prompt tokens computed per step beside the decoding sequences, except that one chunk always
     may run; 0 lets load_engine choose."""
     prefill_chunk_tokens: int = 64
     """Prompt tokens computed in one network call; 0 lets load_engine choose."""
     num_threads: int = 0
-    """Threads of the CPU runner; 0 lets the runner's library choose."""
+    """Threads of the CPU runner; 0 lets the runner's library choose, or shares the cores among the
+    engines."""
+    num_engines: int = 0
+    """Engine processes behind one model, each with these limits; 0 = one per device."""
 
     def __post_init__(self) -> None:
         for key, (low, high) in _RANGES.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,14 @@ from numpy.typing import NDArray
 from .block_manager import BlockManager
 from .config import EngineConfig, GPTConfig
 from .embeddings import Embeddings
+from .isolation import isolated
 from .noise import derive_seed
 from .runner import FusedRunner, Runner
 from .sampler import Sampler
 from .sampling_rows import sampling_rows
 from .scheduler import PrefillChunk, Scheduler
-from .sequence import FinishReason, GenerationRequest, Sequence, SequenceStatus
-from .stats import EngineStats
+from .sequence import FinishReason, GenerationRequest, Mode, Sequence, SequenceStatus
+from .stats import EngineStats, Snapshot
 
 MAX_EOS_RETRIES = 8
 """Derived seeds tried when the very first token is the end token."""
@@ -85,36 +87,29 @@ class Engine:
         block_tokens = self.block_manager.num_blocks * self.block_manager.block_size
         return min(self.config.max_model_len, self.gpt.max_position_embeddings, block_tokens)
 
-    def check_fits(self, request: GenerationRequest) -> None:
-        """Refuse a request that could never finish, however empty the engine is.
-
-        Raises:
-            ValueError: the prompt plus max_new_tokens exceeds a limit.
-        """
-        limit = self.max_num_tokens
-        room = limit - request.num_prompt_tokens
-        if room < 1:
-            raise ValueError(
-                f"prompt: {request.num_prompt_tokens} tokens are outside 1 ... {limit - 1}"
-            )
-        if request.sampling.max_new_tokens > room:
-            raise ValueError(
-                f"max_new_tokens: {request.sampling.max_new_tokens} is outside 1 ... {room} "
-                f"for a prompt of {request.num_prompt_tokens} tokens"
-            )
-
     def add_request(self, request: GenerationRequest, now_s: float) -> None:
         """Queue a request.
 
         Raises:
             ValueError: it can never fit, or its id is in use.
         """
-        self.check_fits(request)
+        request.check_fits(self.max_num_tokens)
         if request.id in self._sequences:
             raise ValueError(f"id: {request.id!r} is in use by a running request")
         sequence = Sequence.create(request, self.gpt.num_codebooks, now_s)
         self._sequences[request.id] = sequence
         self.scheduler.add(sequence)
+
+    def snapshot(self) -> Snapshot:
+        """Return the numbers that an operator watches."""
+        return Snapshot(
+            num_running=len(self.scheduler.running),
+            num_kv_blocks=self.block_manager.num_blocks,
+            num_kv_blocks_used=self.block_manager.num_used,
+            num_steps=self.stats.num_steps,
+            num_generated_tokens=self.stats.num_generated_tokens,
+            num_preemptions=self.scheduler.num_preemptions,
+        )
 
     def abort(self, request_id: str) -> list[StepOutput]:
         """End a request with finish reason "cancelled"; an unknown id is not an error."""
@@ -123,7 +118,7 @@ class Engine:
         return self._take_outputs()
 
     def fail_all(self, error: str) -> list[StepOutput]:
-        """End every running request with an error, after a step that raised.
+        """End every running request with an error, after a step that raised: the last resort.
 
         Returns:
             Also what that step had done to other requests before it raised.
@@ -133,19 +128,24 @@ class Engine:
         return self._take_outputs()
 
     def step(self, now_s: float) -> list[StepOutput]:
-        """Advance every running sequence; return what happened, in order."""
+        """Advance every running sequence; return what happened, in order.
+
+        Raises:
+            Exception: something that no single request is to blame for; see fail_all.
+        """
         self._expire(now_s)
         schedule = self.scheduler.schedule(now_s)
         for sequence in schedule.preempted:
             self.runner.release(sequence)
         fused = [s for s in schedule.decodes if self._can_fuse(s)]
         single = [s for s in schedule.decodes if not self._can_fuse(s)]
-        if single:
-            self._sample(single, self._decode(single))
+        for some, hidden in isolated(single, self._decode, self._fail):
+            self._sample(some, hidden)
         if fused:
             self._decode_fused(fused)
         for chunk in schedule.prefills:
-            self._prefill(chunk)
+            if chunk.sequence.status is SequenceStatus.RUNNING:  # an earlier chunk may have failed
+                self._prefill(chunk)
         self.stats.num_steps += 1
         if not self._sequences:
             self.scheduler.check_integrity()
@@ -157,23 +157,23 @@ class Engine:
 
     def _expire(self, now_s: float) -> None:
         """End the requests whose deadline has passed."""
-        late = [
-            sequence
-            for sequence in self._sequences.values()
-            if sequence.request.deadline_s is not None and now_s >= sequence.request.deadline_s
-        ]
-        for sequence in late:
+        for sequence in [s for s in self._sequences.values() if s.is_late(now_s)]:
             self._finish(sequence, "deadline")
 
     def _prefill(self, chunk: PrefillChunk) -> None:
         """Compute a chunk of a prompt; the last one of it also draws the first token."""
-        sequence = chunk.sequence
-        inputs = self._embeddings.prompt(sequence.request)[chunk.start : chunk.end]
-        hidden = self.runner.prefill(sequence, inputs, chunk.start)
-        sequence.num_computed_tokens = chunk.end
-        self.stats.num_prefilled_tokens += len(inputs)
-        if sequence.is_prefilled:
-            self._sample([sequence], hidden[-1:])
+
+        def compute(sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
+            (sequence,) = sequences
+            inputs = self._embeddings.prompt(sequence.request)[chunk.start : chunk.end]
+            hidden = self.runner.prefill(sequence, inputs, chunk.start)
+            sequence.num_computed_tokens = chunk.end
+            self.stats.num_prefilled_tokens += len(inputs)
+            return hidden
+
+        for some, hidden in isolated([chunk.sequence], compute, self._fail):
+            if chunk.sequence.is_prefilled:
+                self._sample(some, hidden[-1:])
 
     def _decode(self, sequences: SequenceOf[Sequence]) -> NDArray[np.float32]:
         """Feed each sequence its next known token; return the (B, H) hidden states."""
@@ -212,34 +212,44 @@ class Engine:
 
     def _sample(self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]) -> None:
         """Draw the next token of the sequences that have computed all they know."""
-        finite = np.isfinite(hidden).all(axis=1)
-        for mode in ("code", "text"):
-            rows = [
-                row
-                for row, sequence in enumerate(sequences)
-                if sequence.request.mode == mode and sequence.needs_sampling and finite[row]
-            ]
-            if rows:
-                self._draw([sequences[row] for row in rows], hidden[rows], mode)
-        for row in np.flatnonzero(~finite):
-            self._finish(sequences[row], "error", NOT_FINITE)
+        rows = {sequence.id: row for sequence, row in zip(sequences, hidden, strict=True)}
+
+        def draw(some: SequenceOf[Sequence]) -> NDArray[np.int32]:
+            return self._draw(some, np.stack([rows[sequence.id] for sequence in some]))
+
+        for mode in get_args(Mode):
+            due = [s for s in sequences if s.request.mode == mode and s.needs_sampling]
+            for some, tokens in isolated(due, draw, self._fail):
+                for sequence, token in zip(some, tokens, strict=True):
+                    self._apply(sequence, token, rows[sequence.id], self._end_token(mode))
+
+    def _end_token(self, mode: Mode) -> int:
+        return self.gpt.end_of_speech if mode == "code" else self._end_of_text_id
 
     def _draw(
-        self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32], mode: str
-    ) -> None:
-        """Sample one token each for sequences of one mode and apply it."""
+        self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]
+    ) -> NDArray[np.int32]:
+        """Draw one token each, (B, C), for sequences of one mode from (B, H) hidden states.
+
+        Raises:
+            FloatingPointError: a hidden state or a logit is not finite.
+        """
+        mode = sequences[0].request.mode
         if mode == "code":
-            logits, end_token = self.runner.code_logits(hidden), self.gpt.end_of_speech
+            logits = self.runner.code_logits(hidden)
         else:
-            logits, end_token = self.runner.text_logits(hidden)[:, None], self._end_of_text_id
+            logits = self.runner.text_logits(hidden)[:, None]
+        if not (np.isfinite(hidden).all() and np.isfinite(logits).all()):
+            raise FloatingPointError(NOT_FINITE)
+        end_token = self._end_token(mode)
         tokens = self._sample_rows(sequences, logits, end_token)
         for row, sequence in enumerate(sequences):
-            token, attempt = tokens[row], 0
-            while sequence.num_generated == 0 and end_token in token and attempt < MAX_EOS_RETRIES:
-                attempt += 1
+            for attempt in range(1, MAX_EOS_RETRIES + 1):
+                if sequence.num_generated or end_token not in tokens[row]:
+                    break
                 sequence.noise_seed = derive_seed(sequence.request.sampling.seed, attempt)
-                token = self._sample_rows([sequence], logits[row : row + 1], end_token)[0]
-            self._apply(sequence, token, hidden[row], end_token)
+                tokens[row] = self._sample_rows([sequence], logits[row : row + 1], end_token)[0]
+        return tokens
 
     def _sample_rows(
         self, sequences: SequenceOf[Sequence], logits: NDArray[np.float32], end_token: int
@@ -266,9 +276,13 @@ class Engine:
                 self._finish(sequence, "eos")
             return
         sequence.append(token)
+        self.stats.num_generated_tokens += 1
         if sequence.num_generated == sequence.request.sampling.max_new_tokens:
             self._remove(sequence, "length")
         self._outputs.append(StepOutput(sequence, token, hidden, sequence.finish_reason))
+
+    def _fail(self, sequence: Sequence, error: str) -> None:
+        self._finish(sequence, "error", error)
 
     def _finish(self, sequence: Sequence, reason: FinishReason, error: str = "") -> None:
         """End a sequence without a further token."""

@@ -31,6 +31,17 @@ class LoadedEngine:
     tokenizer: Tokenizer
 
 
+def num_gpus(weights: Path) -> int:
+    """Return how many GPUs the runner of these weights can use; 0: it computes on the CPU."""
+    if GPTConfig.from_file(weights / "gpt_config.json").runner != "torch":
+        return 0
+    try:
+        import torch
+    except ImportError:
+        return 0  # load_engine says what is missing
+    return torch.cuda.device_count()
+
+
 def load_engine(
     weights: Path,
     config: EngineConfig,

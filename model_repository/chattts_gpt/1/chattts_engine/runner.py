@@ -13,11 +13,16 @@ from .sampler import SamplingRows
 from .sequence import Sequence
 
 
+class RunnerDeadError(Exception):
+    """The runner cannot compute any more, for no sequence: its device is lost."""
+
+
 class Runner(Protocol):
     """Computes the network over a paged KV cache.
 
     A row's result depends on its own sequence only, bit for bit. The runner reads a sequence's id,
-    block table and computed positions, and changes nothing in it.
+    block table and computed positions, and changes nothing in it. A call that raised may be
+    repeated, with fewer sequences too: what it had written is written again.
     """
 
     def prefill(
@@ -64,7 +69,7 @@ class DecodedSteps:
     tokens: NDArray[np.int32]
     """(K, B, C)"""
     hidden: NDArray[np.float32]
-    """(K, B, H) hidden states that predicted the tokens."""
+    """(K, B, H) hidden states that predicted the tokens; NaN where the logits were not finite."""
 
 
 @runtime_checkable

@@ -1,10 +1,10 @@
 """Scheduler: which sequences are prefilled and which decode in the next step.
 
-It never sees a tensor. Waiting sequences are ordered by arrival plus a fixed head start per
-priority, so a high priority overtakes and a low one is still served in the end. When the pool is
-full the sequence that is last in this order gives its blocks back and waits again (pre-emption by
-recompute: its tokens stay known and are fed again). Prompts are computed in chunks under a budget
-per step, so that a long one does not hold up the sequences that decode.
+It never sees a tensor. Waiting sequences are ordered by arrival plus a fixed head start per level
+of priority (`priority_head_start_ms`), so a high priority overtakes, and a low one is still served
+in the end. When the pool is full the sequence that is last in this order gives its blocks back and
+waits again (pre-emption by recompute: its tokens stay known and are fed again). Prompts are
+computed in chunks under a budget per step, so that a long one does not hold up the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from dataclasses import dataclass, field
 from .block_manager import BlockManager
 from .config import EngineConfig
 from .sequence import Sequence, SequenceStatus
-
-PRIORITY_HEAD_START_S = 30.0
-"""Seconds by which one priority level overtakes the next: also the longest it can starve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +38,9 @@ class Schedule:
     """Lost their blocks; the runner must forget them."""
 
 
-def queue_key(sequence: Sequence) -> float:
-    """Return the place in the order of service; smaller is earlier."""
-    return sequence.arrival_s + (sequence.request.priority - 1) * PRIORITY_HEAD_START_S
+def queue_key(arrival_s: float, priority: int, config: EngineConfig) -> float:
+    """Return a request's place in the order of service; smaller is earlier."""
+    return arrival_s + (priority - 1) * config.priority_head_start_ms / 1000
 
 
 class Scheduler:
@@ -56,7 +53,7 @@ class Scheduler:
 
         Args:
             block_manager: the pool.
-            config: slots, prefill chunk and budget.
+            config: slots, prefill chunk and budget, head start of a priority.
             decode_steps: positions that a running sequence may advance per step.
         """
         self.block_manager = block_manager
@@ -69,7 +66,7 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         """Queue a new sequence, or one that was pre-empted."""
         sequence.status = SequenceStatus.WAITING
-        insort(self.waiting, sequence, key=queue_key)
+        insort(self.waiting, sequence, key=self._place)
 
     def schedule(self, now_s: float) -> Schedule:
         """Decide the next step; every returned sequence owns the blocks that it needs."""
@@ -95,14 +92,17 @@ class Scheduler:
         """Check the pool against the tables of all live sequences."""
         self.block_manager.check_integrity(self.running + self.waiting)
 
+    def _place(self, sequence: Sequence) -> float:
+        return queue_key(sequence.arrival_s, sequence.request.priority, self.config)
+
     def _make_room(self, schedule: Schedule) -> None:
         """Give each running sequence the block of its next position, pre-empting from the back."""
-        for sequence in sorted(self.running, key=queue_key):
+        for sequence in sorted(self.running, key=self._place):
             if sequence.status is not SequenceStatus.RUNNING:
                 continue  # pre-empted for one before it
             needed = min(sequence.num_computed_tokens + self.decode_steps, sequence.max_num_tokens)
             while not self.block_manager.can_hold(sequence, needed):
-                victim = max(self.running, key=queue_key)
+                victim = max(self.running, key=self._place)
                 self._preempt(victim, schedule)
                 if victim is sequence:
                     break

@@ -47,6 +47,8 @@ class GenerationRequest:
     """1 first ... 3 last."""
     deadline_s: float | None = None
     """When the request ends with finish reason "deadline", on the engine's clock."""
+    queue_deadline_s: float | None = None
+    """When it ends so if it still waits for its first slot."""
     first_chunk_tokens: int = 24
     chunk_tokens: int = 24
     """Steps per delivered chunk."""
@@ -57,6 +59,31 @@ class GenerationRequest:
         """Positions that the prefill computes."""
         num_codes = 0 if self.audio_prompt_codes is None else len(self.audio_prompt_codes)
         return len(self.prompt_token_ids) + num_codes
+
+    def check_fits(self, max_num_tokens: int) -> None:
+        """Refuse a request that could never finish, however empty the engine is.
+
+        Args:
+            max_num_tokens: longest prompt plus generation.
+
+        Raises:
+            ValueError: the prompt plus max_new_tokens exceeds it.
+        """
+        room = max_num_tokens - self.num_prompt_tokens
+        if room < 1:
+            raise ValueError(
+                f"prompt: {self.num_prompt_tokens} tokens are outside 1 ... {max_num_tokens - 1}"
+            )
+        if self.sampling.max_new_tokens > room:
+            raise ValueError(
+                f"max_new_tokens: {self.sampling.max_new_tokens} is outside 1 ... {room} "
+                f"for a prompt of {self.num_prompt_tokens} tokens"
+            )
+
+    def is_late(self, now_s: float, *, has_had_slot: bool) -> bool:
+        """Whether a deadline has passed; the queue's counts until the first slot."""
+        deadlines = (self.deadline_s, None if has_had_slot else self.queue_deadline_s)
+        return any(deadline is not None and now_s >= deadline for deadline in deadlines)
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +142,10 @@ class Sequence:
     def needs_sampling(self) -> bool:
         """Whether everything known is computed, so that the next token is to be drawn."""
         return self.num_computed_tokens == self.num_tokens
+
+    def is_late(self, now_s: float) -> bool:
+        """Whether a deadline of the request has passed."""
+        return self.request.is_late(now_s, has_had_slot=self.first_scheduled_s is not None)
 
     def next_input(self) -> NDArray[np.int32]:
         """Return the (C,) token to feed at position num_computed_tokens."""

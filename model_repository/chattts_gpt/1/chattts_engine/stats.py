@@ -1,4 +1,4 @@
-"""EngineStats: plain numbers about an engine, counted where things happen."""
+"""Plain numbers about an engine: counted where things happen, reported as one snapshot."""
 
 from __future__ import annotations
 
@@ -17,3 +17,18 @@ class EngineStats:
     """Network steps that decoded a batch."""
     num_decoded_tokens: int = 0
     """Rows over all decode calls; divided by num_decode_steps this is the mean batch."""
+    num_generated_tokens: int = 0
+    """Tokens drawn and kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An engine at one moment; the last three only grow."""
+
+    num_running: int = 0
+    """Sequences that hold KV blocks."""
+    num_kv_blocks: int = 0
+    num_kv_blocks_used: int = 0
+    num_steps: int = 0
+    num_generated_tokens: int = 0
+    num_preemptions: int = 0

@@ -61,15 +61,8 @@ class TorchOptions:
             raise ValueError(f"max_fused_steps: {steps} is outside 1 ... {MAX_FUSED_STEPS}")
 
     @classmethod
-    def from_parameters(
-        cls, parameters: Mapping[str, str], instance_kind: str, device_id: str
-    ) -> TorchOptions:
-        """Read the KEYS among the `parameters` of config.pbtxt; the others are EngineConfig's.
-
-        Args:
-            parameters: as plain strings.
-            instance_kind: GPU or CPU, as Triton names what it gave the instance.
-            device_id: number of the GPU.
+    def from_parameters(cls, parameters: Mapping[str, str]) -> TorchOptions:
+        """Read the KEYS among the `parameters` of config.pbtxt, given as plain strings.
 
         Raises:
             ValueError: a value cannot be read or is out of range.
@@ -81,7 +74,7 @@ class TorchOptions:
                     values[field] = read(parameters[key])
                 except ValueError:
                     raise ValueError(f"{key}: cannot read {parameters[key]!r}") from None
-        return cls(f"cuda:{device_id}" if instance_kind == "GPU" else "cpu", **values)
+        return cls(**values)
 
     @property
     def is_cuda(self) -> bool:
