@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chattts_engine.chunk import Chunk
+from chattts_engine.chunk import Chunk, ending_chunk
 from chattts_engine.engine_handle import EngineStartError
 from chattts_engine.messages import Command, Ready, Submit
 from chattts_engine.router import (
@@ -45,8 +45,6 @@ class ThreadEngine:
         self.last_heard_s = 0.0
         self.is_alive = True
         self.num_submitted = 0
-        self.most_at_once = 0
-        self._num_now = 0
         self._on_message, self._on_end = on_message, on_end
         self._poison = poison
         self._lock = threading.RLock()
@@ -65,8 +63,6 @@ class ThreadEngine:
     def send(self, command: Command) -> None:
         if isinstance(command, Submit):
             self.num_submitted += 1
-            self._num_now += 1
-            self.most_at_once = max(self.most_at_once, self._num_now)
             if command.request.id == self._poison:
                 threading.Timer(0.01, self.die).start()
         self._worker.put(command)
@@ -88,8 +84,6 @@ class ThreadEngine:
     def _say(self, message: Any) -> None:
         with self._lock:
             if self.is_alive:
-                if isinstance(message, Chunk) and message.finish_reason:
-                    self._num_now -= 1
                 self._on_message(self, message)
 
 
@@ -225,16 +219,49 @@ def test_a_request_that_kills_engines_takes_no_other_with_it(start: Start) -> No
         assert setup.callers.tokens_of(request_id) == expected(requests)[request_id]
 
 
-def test_engines_share_the_requests_evenly_and_none_idles_while_one_waits(start: Start) -> None:
-    setup = start(3)
-    requests = requests_of(60, length=10)
-    for request in requests:
-        setup.router.submit(request)
-    for request in requests:
-        setup.callers.end_of(request.id)
-    shares = [engine.num_submitted for engine in setup.engines]
-    assert max(shares) <= 1.2 * min(shares)
-    assert [engine.most_at_once for engine in setup.engines] == [LIMITS["max_num_seqs"]] * 3
+class IdleEngine:
+    """An engine that does nothing by itself: `end_one` ends its oldest request."""
+
+    def __init__(self, index: int, on_message: Any) -> None:
+        self.index = index
+        self.ready = Ready(256, 64, 1, "fake")
+        self.last_heard_s = 0.0
+        self.running: list[GenerationRequest] = []
+        self.num_ended = 0
+        self._on_message = on_message
+
+    def listen(self) -> None:
+        pass
+
+    stop = kill = listen
+
+    def send(self, command: Command) -> None:
+        assert isinstance(command, Submit)
+        self.running.append(command.request)
+
+    def end_one(self) -> None:
+        self.num_ended += 1
+        self._on_message(self, ending_chunk(self.running.pop(0), FAKE_GPT, "eos", "", 0, 0.0))
+
+
+def test_engines_share_the_requests_evenly_and_none_idles_while_one_waits() -> None:
+    engines: list[IdleEngine] = []
+
+    def start_engine(index: int, on_message: Any, on_end: Any) -> IdleEngine:
+        engines.append(IdleEngine(index, on_message))
+        return engines[-1]
+
+    config = make_engine(None, num_engines=3, **LIMITS).config
+    router = EngineRouter(start_engine, config, FAKE_GPT, Callbacks(*[lambda *_: None] * 4))
+    router.start()
+    for request in requests_of(90):
+        router.submit(request)
+    chance = random.Random(1)
+    while router.num_unfinished:
+        running = [len(engine.running) for engine in engines]
+        assert not router.num_waiting or running == [LIMITS["max_num_seqs"]] * 3
+        chance.choice([engine for engine in engines if engine.running]).end_one()
+    assert sum(engine.num_ended for engine in engines) == 90
 
 
 def test_a_dead_engine_gets_no_work_and_the_others_go_on(start: Start) -> None:
