@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import NoReturn
 
 import server_guard
+import server_traces
 from server_files import (
     EXIT_TIMEOUT_S,
     EmbeddedServerError,
@@ -32,8 +33,9 @@ from server_files import (
     server_command,
     server_environment,
 )
+from server_health import HEALTH_BODY, HEALTH_PATH, READY_PATH
 from server_log import explain_failure, has_crashed
-from server_metrics import num_running
+from supervisor import KILL, STARTED, STOP, WELL, Job
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 
@@ -41,8 +43,7 @@ _POLL_INTERVAL_S = 0.05
 _START_ATTEMPTS = 3
 """Tries at a start that failed by chance: a free port that another process took first, or a crash
 of server 2.51 while its Python models load on a starved machine (see docs/decisions.md)."""
-_DRAIN_POLL_S = 0.1
-_DRAIN_MARGIN_S = 10.0
+_HEALTH_LIMIT_S = 5.0
 _PORT_TAKEN = "already in use"
 
 
@@ -64,6 +65,7 @@ class EmbeddedServer:
         log_dir: str | os.PathLike[str] | None = None,
         start_timeout_s: float = 300.0,
         exit_timeout_s: int = EXIT_TIMEOUT_S,
+        restart: bool = False,
         extra_args: Sequence[str] = (),
     ) -> None:
         """Only take the settings; `start` does the work.
@@ -77,20 +79,25 @@ class EmbeddedServer:
             log_dir: keeps tritonserver.log; default: a folder that goes away with the server.
             start_timeout_s: seconds until all models must be ready.
             exit_timeout_s: seconds that running requests get to finish in `stop`.
+            restart: once it has been well, start it again when one of its processes has died or
+                hangs, or when it has ended by itself; without, callers of a dead model wait.
             extra_args: further tritonserver flags, which win over the built-in ones.
         """
         self.model_repository = Path(model_repository).resolve()
         self.host = host
         self.log_file: Path | None = None
         self.ports: Ports | None = None
-        self.pid: int | None = None
         self._wanted = Ports(http=http_port, grpc=grpc_port, metrics=metrics_port)
         self._log_dir = None if log_dir is None else Path(log_dir).resolve()
         self._start_timeout_s = start_timeout_s
         self._exit_timeout_s = exit_timeout_s
+        self._restart = restart
         self._extra_args = list(extra_args)
         self._log_offset = 0
         self._guard: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+        self._exit_code: int | None = None
+        self._is_guarded = False
 
     def __enter__(self) -> EmbeddedServer:
         self.start()
@@ -103,6 +110,13 @@ class EmbeddedServer:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of tritonserver, another one after a restart; None if it does not run."""
+        while self._has_guard_spoken():
+            self._hear_guard()
+        return self._pid
 
     @property
     def http_url(self) -> str:
@@ -139,7 +153,7 @@ class EmbeddedServer:
             raise EmbeddedServerError("the server is running already")
         if not self.model_repository.is_dir():
             raise EmbeddedServerError(f"no model repository at {self.model_repository}")
-        server_guard.remove_stale_traces()
+        server_traces.remove_stale_traces()
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
                 self._start_once()
@@ -175,15 +189,15 @@ class EmbeddedServer:
         wheel = WheelServer.find()
         environment = server_environment(wheel, os.environ)
         self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", server_guard.__file__],
+            [sys.executable, *server_guard.INTERPRETER_OPTIONS, server_guard.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
         )
         guard_pid = self._guard.pid
-        server_guard.remove_traces(guard_pid)
-        files = PrivateFiles(server_guard.private_directory(guard_pid))
+        server_traces.remove_traces(guard_pid)
+        files = PrivateFiles(server_traces.private_directory(guard_pid))
         files.create(wheel)
         self._open_log(files.root)
         command = server_command(
@@ -192,20 +206,25 @@ class EmbeddedServer:
             model_repository=self.model_repository,
             host=self.host,
             ports=ports,
-            region_prefix=server_guard.run_name(guard_pid),
+            region_prefix=server_traces.run_name(guard_pid),
             extra_args=[f"--exit-timeout-secs={self._exit_timeout_s}", *self._extra_args],
         )
-        job = server_guard.Job(
+        job = Job(
             command=command,
             environment=environment,
             working_directory=str(files.working_directory),
             log_file=str(self.log_file),
-            drain_limit_s=self._exit_timeout_s + _DRAIN_MARGIN_S,
+            host=self._client_host,
+            http_port=ports.http,
+            metrics_port=ports.metrics,
+            exit_timeout_s=self._exit_timeout_s,
+            restart=self._restart,
         )
         assert self._guard.stdin is not None
         with open(self._guard.stdin.fileno(), "wb", closefd=False) as orders:
             orders.write(json.dumps(asdict(job)).encode() + b"\n")
-        self.pid = self._guard_says()
+        self._exit_code, self._is_guarded = None, not self._restart
+        self._hear_guard()
         self.ports = ports
 
     def _open_log(self, private: Path) -> None:
@@ -216,22 +235,28 @@ class EmbeddedServer:
         self._log_offset = self.log_file.stat().st_size
 
     def _wait_until_ready(self, deadline: float) -> None:
-        while not self.is_ready():
-            if self._has_ended():
+        while not (self.is_ready() and self._is_guarded):
+            if self.pid is None:
                 self._fail("the server did not start")
             if time.monotonic() > deadline:
                 self._fail(f"the server was not ready after {self._start_timeout_s:g} s")
             time.sleep(_POLL_INTERVAL_S)
 
-    def _guard_says(self) -> int | None:
-        """Wait for the guard's next line: process id, then exit code; None if the guard died."""
+    def _hear_guard(self) -> None:
+        """Wait for the guard's next line: a start, or the end, as its own death is."""
         assert self._guard is not None
         assert self._guard.stdout is not None
-        line = self._guard.stdout.readline()
-        return int(line) if line else None
+        what, _, number = self._guard.stdout.readline().decode().partition(" ")
+        if what == STARTED:
+            self._pid = int(number)
+        elif what == WELL:
+            self._is_guarded = True
+        else:
+            self._pid, self._exit_code = None, int(number or "-1")
 
-    def _has_ended(self) -> bool:
-        assert self._guard is not None
+    def _has_guard_spoken(self) -> bool:
+        if self._guard is None or self._exit_code is not None:
+            return False
         assert self._guard.stdout is not None
         return bool(select.select([self._guard.stdout], [], [], 0)[0])
 
@@ -241,12 +266,25 @@ class EmbeddedServer:
         raise kind(f"{what}: {explain_failure(log)}")
 
     def is_ready(self) -> bool:
-        """Ask the server's health endpoint; False when it does not answer or does not run."""
+        """Ask the server's readiness endpoint; False when it does not answer or does not run.
+
+        Release 2.51 says True as long as all models are loaded, dead or not.
+        """
+        return self._is_fine("GET", READY_PATH, None)
+
+    def is_healthy(self) -> bool:
+        """Let the model `chattts` ask the token model and the vocoder; False without good answers.
+
+        The check does not count as a running request, and works however many there are.
+        """
+        return self._is_fine("POST", HEALTH_PATH, HEALTH_BODY)
+
+    def _is_fine(self, method: str, path: str, body: str | None) -> bool:
         if self.ports is None:
             return False
-        connection = http.client.HTTPConnection(self.http_url, timeout=5)
+        connection = http.client.HTTPConnection(self.http_url, timeout=_HEALTH_LIMIT_S)
         try:
-            connection.request("GET", "/v2/health/ready")
+            connection.request(method, path, body)
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
@@ -262,40 +300,35 @@ class EmbeddedServer:
             return file.read().decode(errors="replace")
 
     def wait(self) -> NoReturn:
-        """Block until the server ends by itself.
+        """Block until the server ends by itself and is not started again.
 
         Raises:
             EmbeddedServerError: always, since only `stop` ends it in order.
         """
-        self._fail(f"the server ended by itself with exit code {self._guard_says()}")
+        while self._exit_code is None:
+            self._hear_guard()
+        self._fail(f"the server ended by itself with exit code {self._exit_code}")
 
     def stop(self) -> int | None:
         """Let running requests finish, end the server, and remove its traces.
 
-        Requests that arrive meanwhile are still taken; after `exit_timeout_s` the rest is cut off.
-        Unloading takes about a second per Python model instance; `kill` where nothing runs.
+        The model `chattts` refuses requests that arrive meanwhile with UNAVAILABLE; after
+        `exit_timeout_s` the running ones are cut off. Unloading takes about a second per Python
+        model instance; `kill` where nothing runs.
         A second interrupt while it waits ends the server at once.
 
         Returns:
             The server's exit code (0 after an orderly end), None if it was not running.
         """
         try:
-            self._drain(time.monotonic() + self._exit_timeout_s)
-            return self._end(server_guard.STOP)
+            return self._end(STOP)
         except KeyboardInterrupt:
             self.kill()
             raise
 
-    def _drain(self, deadline: float) -> None:
-        """Wait until the front model speaks nothing any more."""
-        while self.ports is not None and time.monotonic() < deadline:
-            if num_running(self.metrics_url) == 0:
-                return
-            time.sleep(_DRAIN_POLL_S)
-
     def kill(self) -> int | None:
         """End the server at once and remove its traces; returns as `stop` does."""
-        return self._end(server_guard.KILL)
+        return self._end(KILL)
 
     def _end(self, order: bytes) -> int | None:
         if self._guard is None:
@@ -305,8 +338,8 @@ class EmbeddedServer:
         with contextlib.suppress(BrokenPipeError):  # where the server ended by itself
             os.write(self._guard.stdin.fileno(), order)
         code = self._guard.wait()
-        server_guard.remove_traces(self._guard.pid)
+        server_traces.remove_traces(self._guard.pid)
         self._guard.stdin.close()
         self._guard.stdout.close()
-        self._guard = self.ports = self.pid = None
+        self._guard = self.ports = self._pid = None
         return code

@@ -4,9 +4,10 @@ Examples:
     python embedded/serve.py
     python embedded/serve.py --http-port 0 --grpc-port 0 --metrics-port 0 --log-dir /tmp/logs
 
-Prints the endpoints, one a line, when all models are ready. SIGTERM and Ctrl-C let running
-requests finish; a second Ctrl-C does not wait for them. The exit code is 0 after an orderly end,
-1 with the reason on stderr otherwise.
+Prints the endpoints, one a line, when all models are ready. A server that has died or hangs is
+started again; the log says why. SIGTERM and Ctrl-C let running requests finish and refuse new ones;
+a second Ctrl-C does not wait for them. The exit code is 0 after an orderly end, 1 with the reason
+on stderr otherwise.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         )
     parser.add_argument(
         "--log-dir", type=Path, metavar="DIR", help="keep tritonserver.log there; default: not kept"
+    )
+    parser.add_argument(
+        "--no-restart",
+        action="store_true",
+        help="end when the server has died; by default it is started again",
     )
     return parser.parse_args(argv)
 
@@ -103,6 +109,7 @@ def _serve(arguments: argparse.Namespace) -> None:
         grpc_port=arguments.grpc_port,
         metrics_port=arguments.metrics_port,
         log_dir=arguments.log_dir,
+        restart=not arguments.no_restart,
     ) as server:
         lines = [
             f"http http://{server.http_url}",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import server_guard
+import server_processes
+import server_traces
 from launcher import EmbeddedServer
 from throw_away import write_repository
 
@@ -41,13 +42,13 @@ def marked_processes(marker: str) -> list[str]:
 
 def traces_of_the_dead() -> set[str]:
     """Return the files of embedded servers whose guard is not running."""
-    folders = (server_guard.SHARED_MEMORY, server_guard.private_directory(0).parent)
+    folders = (server_traces.SHARED_MEMORY, server_traces.private_directory(0).parent)
     return {
         str(path)
-        for pid in server_guard.guard_pids_on_disk()
-        if not server_guard.is_alive(pid)
+        for pid in server_traces.supervisors_on_disk()
+        if not server_processes.is_alive(pid)
         for folder in folders
-        for path in folder.glob(f"{server_guard.run_name(pid)}*")
+        for path in folder.glob(f"{server_traces.run_name(pid)}*")
     }
 
 

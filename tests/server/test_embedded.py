@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import server_guard
+import server_traces
 import tritonclient.grpc as triton
 from launcher import EmbeddedServer, EmbeddedServerError
 from throw_away import (
@@ -191,7 +191,7 @@ def test_log_folder_that_cannot_be_made_is_named(
 def test_log_is_kept_where_it_was_asked_for(throw_away_repository: Path, tmp_path: Path) -> None:
     server = EmbeddedServer(throw_away_repository, log_dir=tmp_path / "logs")
     server.start()
-    private = server_guard.private_directory(guard_of(server))
+    private = server_traces.private_directory(guard_of(server))
     assert private.is_dir()
     server.kill()
     assert not private.exists()
@@ -207,15 +207,16 @@ def test_files_of_dead_servers_are_removed_at_the_next_start(throw_away_reposito
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead, living = ended.pid, os.getpid()
-    regions = [server_guard.SHARED_MEMORY / f"{server_guard.run_name(p)}x" for p in (dead, living)]
+    names = [f"{server_traces.run_name(pid)}x" for pid in (dead, living)]
+    regions = [server_traces.SHARED_MEMORY / name for name in names]
     for region in regions:
         region.touch()
-    server_guard.private_directory(dead).mkdir()
+    server_traces.private_directory(dead).mkdir()
     try:
         server = EmbeddedServer(throw_away_repository)
         server.start()
         server.kill()
         assert [region.exists() for region in regions] == [False, True]
-        assert not server_guard.private_directory(dead).exists()
+        assert not server_traces.private_directory(dead).exists()
     finally:
-        server_guard.remove_traces(living)
+        server_traces.remove_traces(living)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import server_guard
+import server_processes
+import server_traces
 import tritonclient.grpc as triton
 from throw_away import DEADLINE_S, SLEEPER_MODEL, tensor, wait_until, write_sleeper
 
@@ -85,10 +86,18 @@ def serve() -> Iterator[Callable[..., Command]]:
 
 def assert_all_gone(pids: Sequence[int]) -> None:
     """Nothing of the process tree and none of its files may be left."""
-    wait_until(lambda: not any(map(server_guard.is_alive, pids)), "processes ended")
+    wait_until(lambda: not any(map(server_processes.is_alive, pids)), "processes ended")
     for pid in pids:
-        assert not list(server_guard.SHARED_MEMORY.glob(f"{server_guard.run_name(pid)}*"))
-        assert not server_guard.private_directory(pid).exists()
+        assert not list(server_traces.SHARED_MEMORY.glob(f"{server_traces.run_name(pid)}*"))
+        assert not server_traces.private_directory(pid).exists()
+
+
+def is_ready(client: triton.InferenceServerClient) -> bool:
+    """Ask; nobody there is not ready."""
+    try:
+        return bool(client.is_server_ready())
+    except triton.InferenceServerException:
+        return False
 
 
 def start_sleeping(client: triton.InferenceServerClient, log: Path) -> queue.Queue[Any]:
@@ -134,10 +143,10 @@ def test_nothing_is_left_when_the_command_is_killed(
     assert_all_gone(pids)
 
 
-def test_nothing_is_left_when_server_and_command_are_killed(
+def test_without_restart_the_command_ends_with_the_server(
     serve: Callable[..., Command], throw_away_repository: Path
 ) -> None:
-    command = serve(throw_away_repository)
+    command = serve(throw_away_repository, "--no-restart")
     command.wait_until_ready()
     pids = command.tree()
     guard, server = pids[:2]
@@ -146,6 +155,25 @@ def test_nothing_is_left_when_server_and_command_are_killed(
     assert code == 1
     assert "ended by itself with exit code 137" in errors
     assert_all_gone([guard, *pids])
+
+
+def test_server_that_was_killed_is_served_again_at_the_same_ports(
+    serve: Callable[..., Command], throw_away_repository: Path, tmp_path: Path
+) -> None:
+    command = serve(throw_away_repository, "--log-dir", str(tmp_path))
+    printed = command.wait_until_ready()
+    old = command.tree()
+    os.kill(old[1], signal.SIGKILL)
+    log = tmp_path / "tritonserver.log"
+    wait_until(lambda: "started again" in log.read_text(), "restart")
+    with triton.InferenceServerClient(printed["grpc"]) as client:
+        wait_until(lambda: is_ready(client), "ready again")
+    new = command.tree()
+    assert new[0] == old[0]
+    assert not set(new[1:]) & set(old[1:])
+    command.process.send_signal(signal.SIGTERM)
+    assert command.finish() == (0, "stopped\n")
+    assert_all_gone([*old, *new])
 
 
 def test_interrupt_while_models_load_leaves_nothing(

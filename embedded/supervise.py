@@ -1,0 +1,79 @@
+"""Run a tritonserver that comes back by itself: the first process of the container.
+
+    python3 supervise.py tritonserver --model-repository=/models
+
+Everything after the options is the server's command. It is watched and started again when a process
+of a model has died or hangs, or when it has ended by itself. SIGTERM and SIGINT drain it: new
+requests are refused, running ones get --exit-timeout-secs of the command (30) to finish. Ends with
+the server's exit code, 128 + N where signal N ended it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from server_traces import private_directory, remove_traces, run_name
+from supervisor import Job, Orders, Supervisor
+
+_EVERYWHERE = "0.0.0.0"
+_DEFAULTS = {
+    "http-address": _EVERYWHERE,
+    "http-port": "8000",
+    "metrics-port": "8002",
+    "exit-timeout-secs": "30",
+}
+"""Flags of tritonserver that say where and how long it is asked, as it has them by default."""
+
+
+def flag(command: Sequence[str], name: str) -> str:
+    """Return the value of `--name=value` in a server's command, the last one, or its default."""
+    start = f"--{name}="
+    values = [word.removeprefix(start) for word in command if word.startswith(start)]
+    return values[-1] if values else _DEFAULTS[name]
+
+
+def job(command: Sequence[str], restart: bool) -> Job:
+    """Return the job for a server's command line; the environment is this process's."""
+    address = flag(command, "http-address")
+    # regions of a killed server are found by their names
+    prefix = f"--backend-config=python,shm-region-prefix-name={run_name(os.getpid())}"
+    return Job(
+        command=[*command, prefix],
+        environment=dict(os.environ),
+        working_directory=None,
+        log_file=None,
+        host="127.0.0.1" if address == _EVERYWHERE else address,
+        http_port=int(flag(command, "http-port")),
+        metrics_port=int(flag(command, "metrics-port")),
+        exit_timeout_s=float(flag(command, "exit-timeout-secs")),
+        restart=restart,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the server's exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--no-restart", action="store_true", help="end when the server ends")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="tritonserver and its flags")
+    arguments = parser.parse_args(argv)
+    if not arguments.command:
+        parser.error("the server's command is missing")
+    orders = Orders()
+    remove_traces(os.getpid())
+    private_directory(os.getpid()).mkdir(mode=0o700)
+    try:
+        supervisor = Supervisor(
+            job(arguments.command, not arguments.no_restart), orders, tell=lambda *_: None
+        )
+        return supervisor.run()
+    finally:
+        remove_traces(os.getpid())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

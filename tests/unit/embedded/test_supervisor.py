@@ -1,0 +1,138 @@
+"""The supervisor with a fake server: what makes it start again, give up, or drain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from server_processes import is_alive
+from supervisor import MAX_QUICK_ENDS, STOP, Job
+from unit.embedded.guards import DEADLINE_S, Guard, fake_job, wait_until
+
+StartGuard = Callable[[Job], Guard]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    """What the fake server is told."""
+    folder = tmp_path / "told"
+    folder.mkdir()
+    return folder
+
+
+def start(start_guard: StartGuard, told: Path, exit_timeout_s: float = DEADLINE_S) -> Guard:
+    """A guard whose fake server listens."""
+    guard = start_guard(fake_job(told, told.parent / "log", exit_timeout_s))
+    wait_until((told / "starts").exists)
+    return guard
+
+
+def started(told: Path) -> list[int]:
+    """Process ids of the servers that came to listen."""
+    return [int(line) for line in (told / "starts").read_text().split()]
+
+
+def end_at_the_next_check(told: Path) -> None:
+    """Let the server end after it was asked how it is, with exit code 3."""
+    (told / "code").write_text("3")
+
+
+def assert_well(guard: Guard, told: Path) -> None:
+    """It is served, by the last process that was started, and ends in order."""
+    assert is_alive(started(told)[-1])
+    guard.order(STOP)
+    assert guard.says("ended") == 0
+
+
+def test_server_that_has_ended_is_started_again(start_guard: StartGuard, told: Path) -> None:
+    guard = start(start_guard, told)
+    end_at_the_next_check(told)
+    second = guard.says("started")
+    (told / "code").unlink()
+    assert second != guard.server_pid
+    guard.wait_for_log("the server ended by itself with exit code 3")
+    guard.wait_for_log("the server is started again")
+    wait_until(lambda: second in started(told))
+    assert not guard.region.exists()  # what it left in shared memory
+    assert_well(guard, told)
+
+
+def test_server_with_a_dead_child_is_killed_and_started_again(
+    start_guard: StartGuard, told: Path
+) -> None:
+    (told / "child").write_text(f"sleep 0.3; rm {told / 'child'}")
+    guard = start(start_guard, told)
+    guard.says("started")
+    assert not is_alive(guard.server_pid)
+    guard.wait_for_log("of a model has died")
+    wait_until(lambda: len(started(told)) == 2)
+    assert_well(guard, told)
+
+
+@pytest.mark.parametrize(("sign", "reason"), [("health", "HTTP 503"), ("silent", "no answer in")])
+def test_server_that_fails_its_health_checks_is_started_again(
+    start_guard: StartGuard, told: Path, sign: str, reason: str
+) -> None:
+    guard = start(start_guard, told)
+    time.sleep(0.3)  # it is well first: a sickness from the start does not count
+    (told / sign).write_text("503")
+    guard.says("started")
+    (told / sign).unlink()
+    guard.wait_for_log("health checks in a row failed, the last with: " + reason)
+    wait_until(lambda: len(started(told)) == 2)
+    assert_well(guard, told)
+
+
+def test_server_that_has_never_been_well_is_not_started_again(
+    start_guard: StartGuard, told: Path
+) -> None:
+    (told / "health").write_text("503")
+    (told / "code").write_text("7")
+    guard = start(start_guard, told)
+    assert guard.says("ended") == 7
+    assert len(started(told)) == 1
+
+
+def test_server_that_was_not_to_be_restarted_is_not(start_guard: StartGuard, told: Path) -> None:
+    guard = start_guard(replace(fake_job(told, told.parent / "log"), restart=False))
+    os.kill(guard.server_pid, signal.SIGKILL)
+    assert guard.says("ended") == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(("code", "result"), [("3", 3), ("0", 1)])
+def test_server_that_ends_again_and_again_is_given_up(
+    start_guard: StartGuard, told: Path, code: str, result: int
+) -> None:
+    (told / "code").write_text(code)
+    guard = start(start_guard, told)
+    for _ in range(MAX_QUICK_ENDS - 1):
+        guard.says("started")
+    assert guard.says("ended") == result
+    assert len(started(told)) == MAX_QUICK_ENDS
+    assert "given up" in guard.log.read_text()
+
+
+def test_drain_waits_for_running_requests(start_guard: StartGuard, told: Path) -> None:
+    (told / "running").write_text("2")
+    guard = start(start_guard, told)
+    guard.order(STOP)
+    drain_file = guard.private / "drain"
+    wait_until(drain_file.exists)
+    time.sleep(0.3)
+    assert is_alive(guard.server_pid)
+    (told / "running").write_text("0")
+    assert guard.says("ended") == 0
+    assert guard.process.wait(DEADLINE_S) == 0
+    assert guard.traces() == []
+
+
+def test_drain_ends_at_the_limit(start_guard: StartGuard, told: Path) -> None:
+    (told / "running").write_text("2")
+    guard = start(start_guard, told, exit_timeout_s=0.3)
+    guard.order(STOP)
+    assert guard.says("ended") == 0
