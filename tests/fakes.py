@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
+from typing import Literal
 
 import numpy as np
 from chattts_engine.config import EngineConfig, GPTConfig
 from chattts_engine.embeddings import Embeddings
 from chattts_engine.engine import Engine, StepOutput
+from chattts_engine.runner import RunnerDeadError
 from chattts_engine.sampling_params import SamplingParams
 from chattts_engine.sequence import GenerationRequest, Sequence
 from numpy.typing import NDArray
@@ -38,19 +41,29 @@ FAKE_GPT = GPTConfig(
 )
 
 
+Fault = Literal["prefill", "decode", "batch", "hidden", "logits"]
+"""What goes wrong for a request: a call that computes it raises ("batch": only beside others), or
+its hidden state or its logits are NaN."""
+FAULT_AFTER = 3
+"""Tokens that a faulty request gets before; a prompt fails at once."""
+
+
 class FakeRunner:
-    """A small recurrent network: its state per sequence is the cache, so a lost or mixed-up cache,
+    """A small recurrent network: its state per position is the cache, so a lost or mixed-up cache,
     a skipped position or a wrong input changes every later token."""
 
-    def __init__(self, fail_at_decode: int | None = None, nan_for: str = "") -> None:
+    def __init__(
+        self, dies_at_decode: int | None = None, faults: Mapping[str, Fault] | None = None
+    ) -> None:
         rng = np.random.default_rng(0)
         self._state_weight = rng.normal(size=(HIDDEN, HIDDEN)).astype(np.float32)
         self._code_weight = rng.normal(size=(HIDDEN, CODEBOOKS * AUDIO_TOKENS)).astype(np.float32)
         self._text_weight = rng.normal(size=(HIDDEN, TEXT_TOKENS)).astype(np.float32)
-        self._states: dict[str, NDArray[np.float32]] = {}
+        self._states: dict[str, list[NDArray[np.float32]]] = {}
         self.decode_batches: list[int] = []
-        self._fail_at_decode = fail_at_decode
-        self._nan_for = nan_for
+        self.faults: dict[str, Fault] = dict(faults or {})
+        self._dies_at_decode = dies_at_decode
+        self._spoilt: set[bytes] = set()
 
     @property
     def num_held(self) -> int:
@@ -60,39 +73,60 @@ class FakeRunner:
     def prefill(
         self, sequence: Sequence, inputs: NDArray[np.float32], start: int
     ) -> NDArray[np.float32]:
-        state = self._states[sequence.id] if start else np.zeros(HIDDEN, dtype=np.float32)
-        hidden = []
-        for row in inputs:
-            state = self._advance(state, row)
-            hidden.append(state)
-        self._states[sequence.id] = state
+        states = self._states.setdefault(sequence.id, [])
+        hidden = [self._write(states, start + i, row) for i, row in enumerate(inputs)]
+        if self.faults.get(sequence.id) == "prefill":
+            raise RuntimeError("scripted failure")
         return np.stack(hidden)
 
     def decode(
         self, sequences: SequenceOf[Sequence], inputs: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         self.decode_batches.append(len(sequences))
-        if len(self.decode_batches) == self._fail_at_decode:
-            raise RuntimeError("scripted failure")
-        for sequence, row in zip(sequences, inputs, strict=True):
-            self._states[sequence.id] = self._advance(self._states[sequence.id], row)
-        hidden = np.stack([self._states[sequence.id] for sequence in sequences])
-        hidden[[sequence.id == self._nan_for for sequence in sequences]] = np.nan
+        if len(self.decode_batches) == self._dies_at_decode:
+            raise RunnerDeadError("scripted failure")
+        hidden = np.empty((len(sequences), HIDDEN), np.float32)
+        for row, sequence in enumerate(sequences):
+            fault = self._fault(sequence)
+            if fault == "decode" or (fault == "batch" and len(sequences) > 1):
+                raise RuntimeError("scripted failure")  # with the rows before it written
+            hidden[row] = self._write(
+                self._states[sequence.id], sequence.num_computed_tokens, inputs[row]
+            )
+            if fault == "logits":
+                self._spoilt.add(hidden[row].tobytes())
+            if fault == "hidden":
+                hidden[row] = np.nan
         return hidden
 
     def release(self, sequence: Sequence) -> None:
         self._states.pop(sequence.id, None)
 
     def code_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
-        rows = [row @ self._code_weight for row in hidden]
-        return np.stack(rows).reshape(len(hidden), CODEBOOKS, AUDIO_TOKENS)
+        return self._logits(hidden, self._code_weight).reshape(-1, CODEBOOKS, AUDIO_TOKENS)
 
     def text_logits(self, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.stack([row @ self._text_weight for row in hidden])
+        return self._logits(hidden, self._text_weight)
 
-    def _advance(self, state: NDArray[np.float32], row: NDArray[np.float32]) -> NDArray[np.float32]:
-        advanced: NDArray[np.float32] = np.tanh(state @ self._state_weight + row)
-        return advanced
+    def _logits(
+        self, hidden: NDArray[np.float32], weight: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        logits = np.stack([row @ weight for row in hidden])
+        logits[[row.tobytes() in self._spoilt for row in hidden], -1] = np.nan
+        return logits
+
+    def _fault(self, sequence: Sequence) -> Fault | None:
+        has_begun = sequence.num_generated >= FAULT_AFTER
+        return self.faults.get(sequence.id) if has_begun else None
+
+    def _write(
+        self, states: list[NDArray[np.float32]], position: int, row: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Compute a position from the one before it; writing it again changes nothing."""
+        before = states[position - 1] if position else np.zeros(HIDDEN, np.float32)
+        state: NDArray[np.float32] = np.tanh(before @ self._state_weight + row)
+        states[position:] = [state]
+        return state
 
 
 def make_engine(runner: FakeRunner | None = None, **limits: int) -> Engine:
@@ -137,6 +171,7 @@ class Transcript:
     def __init__(self) -> None:
         self.tokens: dict[str, list[tuple[int, ...]]] = {}
         self.reasons: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
 
     def add(self, outputs: list[StepOutput]) -> None:
         for output in outputs:
@@ -146,6 +181,8 @@ class Transcript:
                 tokens.append(tuple(int(code) for code in output.token))
             if output.finish_reason is not None:
                 self.reasons[output.sequence.id] = output.finish_reason
+                if output.finish_reason == "error":
+                    self.errors[output.sequence.id] = output.sequence.error
 
 
 def run_all(engine: Engine, requests: list[GenerationRequest]) -> Transcript:

@@ -6,8 +6,6 @@ from chattts_engine.engine import Engine
 from chattts_engine.loading import warm_up
 from chattts_engine.sampling_params import SamplingParams
 from fakes import END_OF_TEXT, FakeRunner, Transcript, make_engine, make_request, run_all
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 LENGTHS = [3, 17, 40, 9, 26, 5, 33, 12, 21, 7, 30, 14, 2, 38, 19, 11]
 
@@ -70,40 +68,6 @@ def test_preemption_changes_no_token() -> None:
     assert set(scarce.reasons.values()) == {"length"}
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=8),
-    gaps=st.lists(st.integers(0, 6), min_size=8, max_size=8),
-    aborts=st.sets(st.integers(0, 7), max_size=3),
-    num_kv_blocks=st.integers(4, 20),
-)
-def test_random_schedules_lose_no_block_and_change_no_token(
-    lengths: list[int], gaps: list[int], aborts: set[int], num_kv_blocks: int
-) -> None:
-    requests = requests_of(lengths)
-    runner = FakeRunner()
-    engine = make_engine(runner, num_kv_blocks=num_kv_blocks)
-    transcript = Transcript()
-    for i, request in enumerate(requests):
-        engine.add_request(request, float(i))
-        for _ in range(gaps[i]):
-            transcript.add(engine.step(float(i)))
-            engine.scheduler.check_integrity()
-        if i in aborts:
-            transcript.add(engine.abort(f"r{i}"))
-    while engine.has_unfinished:
-        transcript.add(engine.step(100.0))
-        engine.scheduler.check_integrity()
-    assert runner.num_held == 0
-    assert engine.block_manager.num_free == num_kv_blocks
-    alone = run_all(make_engine(), requests)
-    for request_id, tokens in transcript.tokens.items():
-        if transcript.reasons[request_id] == "cancelled":
-            assert tokens == alone.tokens[request_id][: len(tokens)]
-        else:
-            assert tokens == alone.tokens[request_id]
-
-
 def test_blocks_return_when_a_request_is_aborted() -> None:
     runner = FakeRunner()
     engine = make_engine(runner)
@@ -129,6 +93,39 @@ def test_a_deadline_ends_a_running_and_a_waiting_request() -> None:
     assert transcript.reasons == {"waiting": "deadline", "running": "deadline"}
 
 
+def test_a_queue_deadline_ends_who_waits_and_not_who_runs() -> None:
+    engine = make_engine(max_num_seqs=1)
+    engine.add_request(make_request("running", max_new_tokens=50, queue_deadline_s=1.0), 0.0)
+    engine.add_request(make_request("waiting", max_new_tokens=50, queue_deadline_s=1.0), 0.0)
+    transcript = Transcript()
+    for now_s in (0.0, 0.5, 1.0, 5.0):
+        transcript.add(engine.step(now_s))
+    assert transcript.reasons == {"waiting": "deadline"}
+    assert transcript.tokens["waiting"] == []
+    assert len(transcript.tokens["running"]) == 4
+
+
+def test_who_is_late_before_the_first_step_costs_no_work() -> None:
+    engine = make_engine()
+    engine.add_request(make_request("late", queue_deadline_s=1.0), 0.0)
+    transcript = Transcript()
+    transcript.add(engine.step(1.0))
+    assert transcript.reasons == {"late": "deadline"}
+    assert engine.stats.num_prefilled_tokens == 0
+
+
+def test_a_queue_deadline_does_not_end_who_was_preempted() -> None:
+    requests = [make_request(f"r{i}", max_new_tokens=60, queue_deadline_s=1.0) for i in range(2)]
+    engine = make_engine(num_kv_blocks=5)
+    for request in requests:
+        engine.add_request(request, 0.0)
+    transcript = Transcript()
+    while engine.has_unfinished:
+        transcript.add(engine.step(2.0 if engine.stats.num_steps else 0.0))
+    assert engine.scheduler.num_preemptions > 0
+    assert set(transcript.reasons.values()) == {"length"}
+
+
 def test_a_prompt_that_can_never_fit_is_refused_at_once() -> None:
     engine = make_engine(num_kv_blocks=4)
     with pytest.raises(ValueError, match="^prompt: 64 tokens are outside 1 ... 63"):
@@ -143,15 +140,6 @@ def test_a_running_id_cannot_be_used_twice() -> None:
     engine.add_request(make_request("a"), 0.0)
     with pytest.raises(ValueError, match="^id: 'a' is in use"):
         engine.add_request(make_request("a"), 0.0)
-
-
-def test_a_non_finite_row_fails_alone() -> None:
-    requests = requests_of([10, 10, 10])
-    clean = run_all(make_engine(), requests)
-    spoilt = run_all(make_engine(FakeRunner(nan_for="r1")), requests)
-    assert spoilt.reasons == {"r0": "length", "r1": "error", "r2": "length"}
-    assert spoilt.tokens["r0"] == clean.tokens["r0"]
-    assert spoilt.tokens["r2"] == clean.tokens["r2"]
 
 
 class EagerEnd(FakeRunner):
@@ -232,5 +220,5 @@ def test_warm_up_leaves_the_engine_as_it_was() -> None:
 
 
 def test_weights_that_give_no_numbers_fail_the_warm_up() -> None:
-    with pytest.raises(RuntimeError, match="^warm-up: the network gave a non-finite value"):
-        warm_up(make_engine(FakeRunner(nan_for="warm-up code")))
+    with pytest.raises(RuntimeError, match="^warm-up: .* the network gave a non-finite value"):
+        warm_up(make_engine(FakeRunner(faults={"warm-up code": "logits"})))

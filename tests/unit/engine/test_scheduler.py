@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from chattts_engine.block_manager import BlockManager
 from chattts_engine.config import EngineConfig
-from chattts_engine.scheduler import PRIORITY_HEAD_START_S, PrefillChunk, Schedule, Scheduler
+from chattts_engine.scheduler import PrefillChunk, Schedule, Scheduler
 from chattts_engine.sequence import Sequence, SequenceStatus
 from fakes import CODEBOOKS, make_request
 
@@ -119,11 +119,23 @@ def test_a_high_priority_overtakes_the_queue() -> None:
     assert names(scheduler.schedule(0.0).prefills) == ["urgent"]
 
 
-def test_a_low_priority_is_served_before_much_later_arrivals() -> None:
-    scheduler = make_scheduler(max_num_seqs=1)
+@pytest.mark.parametrize(("arrival_s", "first"), [(0.99, "urgent"), (1.01, "patient")])
+def test_a_priority_level_is_a_head_start(arrival_s: float, first: str) -> None:
+    scheduler = make_scheduler(max_num_seqs=1, priority_head_start_ms=500)
     scheduler.add(make_sequence("patient", arrival_s=0.0, priority=3))
-    scheduler.add(make_sequence("urgent", arrival_s=2 * PRIORITY_HEAD_START_S + 1, priority=1))
-    assert names(scheduler.schedule(0.0).prefills) == ["patient"]
+    scheduler.add(make_sequence("urgent", arrival_s=arrival_s, priority=1))
+    assert names(scheduler.schedule(0.0).prefills) == [first]
+
+
+def test_constant_high_load_does_not_starve_a_low_priority() -> None:
+    scheduler = make_scheduler(max_num_seqs=1, priority_head_start_ms=5000)
+    scheduler.add(make_sequence("patient", arrival_s=0.0, priority=3))
+    served: list[str] = []
+    for second in range(30):
+        scheduler.add(make_sequence(f"urgent {second}", arrival_s=second, priority=1))
+        served += names(scheduler.schedule(second).prefills)
+        scheduler.finish(scheduler.running[0])
+    assert served.index("patient") == 10
 
 
 def test_a_full_pool_preempts_the_last_in_order_and_keeps_the_first() -> None:
