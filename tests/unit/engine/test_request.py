@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,10 @@ from chattts_engine.request import MAX_PROMPT_BYTES, RequestParser
 from chattts_engine.tokenizer import Tokenizer
 from fakes import FAKE_GPT
 from golden import TINY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_tensors import Array, outcome
+from random_tensors import tensors as random_tensors
 
 MAX_NUM_TOKENS = 3000
 PROMPT = "[Stts][spk_emb][speed_5]hello[Ptts]"
@@ -21,23 +26,26 @@ def parser() -> RequestParser:
     return RequestParser(tokenizer, gpt, MAX_NUM_TOKENS, lambda: 77, lambda: "drawn")
 
 
+TYPES: dict[str, Any] = {
+    **dict.fromkeys(["prompt", "mode", "id"], np.object_),
+    **dict.fromkeys(["temperature", "top_p", "repetition_penalty"], np.float32),
+    **dict.fromkeys(["top_k", "min_new_tokens", "max_new_tokens", "priority"], np.int32),
+    **dict.fromkeys(["deadline_ms", "queue_deadline_ms"], np.int32),
+    **dict.fromkeys(["first_chunk_tokens", "chunk_tokens", "audio_prompt_codes"], np.int32),
+    **dict.fromkeys(["return_hidden", "pull"], np.bool_),
+    "seed": np.uint64,
+    "speaker_embedding": np.float16,
+}
+
+
 def tensors(**values: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays as Triton hands them over."""
-    kinds = {
-        "temperature": np.float32,
-        "top_p": np.float32,
-        "repetition_penalty": np.float32,
-        "seed": np.uint64,
-        "return_hidden": np.bool_,
-        "speaker_embedding": np.float16,
-    }
     arrays = {}
     for name, value in {"prompt": PROMPT.encode(), **values}.items():
         if isinstance(value, bytes):
             arrays[name] = np.array([value], dtype=np.object_)
         else:
-            kind = kinds.get(name, np.int32)
-            arrays[name] = np.atleast_1d(np.array(value, dtype=kind))
+            arrays[name] = np.atleast_1d(np.array(value, dtype=TYPES[name]))
     return arrays
 
 
@@ -63,6 +71,7 @@ def test_given_values_are_taken(parser: RequestParser) -> None:
             seed=2**64 - 1,
             temperature=[0.1, 0.2, 0.3, 0.4],
             deadline_ms=1500,
+            queue_deadline_ms=500,
             first_chunk_tokens=4,
             chunk_tokens=9,
             audio_prompt_codes=[[1, 2, 3, 624]],
@@ -73,7 +82,7 @@ def test_given_values_are_taken(parser: RequestParser) -> None:
     assert request.id == "mine"
     assert request.sampling.seed == 2**64 - 1
     assert request.sampling.temperature == (0.1, 0.2, 0.3, 0.4)
-    assert request.deadline_s == 6.5
+    assert (request.deadline_s, request.queue_deadline_s) == (6.5, 5.5)
     assert (request.first_chunk_tokens, request.chunk_tokens) == (4, 9)
     assert request.num_prompt_tokens == len(request.prompt_token_ids) + 1
 
@@ -100,6 +109,7 @@ def test_given_values_are_taken(parser: RequestParser) -> None:
         ("first_chunk_tokens", 0),
         ("priority", 4),
         ("deadline_ms", -1),
+        ("queue_deadline_ms", -1),
         ("speaker_embedding", np.ones(63)),
         ("speaker_embedding", np.zeros(64)),
         ("speaker_embedding", np.full(64, np.nan)),
@@ -142,3 +152,38 @@ def test_the_default_length_is_what_fits_beside_the_prompt(parser: RequestParser
     assert request.num_prompt_tokens + request.sampling.max_new_tokens == MAX_NUM_TOKENS
     asked = parser.parse(tensors(audio_prompt_codes=codes, max_new_tokens=2048), 0.0)
     assert asked.sampling.max_new_tokens == 2048
+
+
+@settings(max_examples=150, deadline=None)
+@given(given_tensors=random_tensors(TYPES), has_prompt=st.booleans())
+def test_any_tensors_are_a_request_in_range_or_one_error_that_names_an_input(
+    parser: RequestParser, given_tensors: dict[str, Array], has_prompt: bool
+) -> None:
+    inputs = {**given_tensors, **(tensors() if has_prompt else {})}
+    request, refusal = outcome(parser.parse, inputs, 5.0)
+    if request is None:
+        assert re.match(r"\w+: ", refusal)
+        assert refusal.split(":")[0] in {*inputs, "prompt"}
+        return
+    sampling = request.sampling
+    assert request.num_prompt_tokens >= 1
+    assert 0 <= sampling.min_new_tokens <= sampling.max_new_tokens
+    assert 1 <= sampling.max_new_tokens <= 2048
+    assert all(1e-5 <= value <= 2 for value in sampling.temperature)
+    assert request.priority in (1, 2, 3)
+    assert request.mode in ("code", "text")
+    assert min(request.first_chunk_tokens, request.chunk_tokens) >= 1
+    assert all(d is None or d > 5.0 for d in (request.deadline_s, request.queue_deadline_s))
+
+
+@settings(max_examples=100, deadline=None)
+@given(inputs=random_tensors({"next": np.object_, "cancel": np.object_, **TYPES}))
+def test_any_tensors_name_a_request_or_are_refused_by_name(
+    parser: RequestParser, inputs: dict[str, Array]
+) -> None:
+    for name in ("next", "cancel"):
+        if name in inputs:
+            found, refusal = outcome(parser.named_id, inputs, name)
+            assert found or refusal.startswith(f"{name}: ")
+    _, refusal = outcome(parser.is_pulled, inputs)
+    assert not refusal or refusal.startswith("pull: ")

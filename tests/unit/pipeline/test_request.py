@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from chattts_pipeline.request import SpeechRequest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_tensors import Array, outcome
+from random_tensors import tensors as random_tensors
 
 MAX_CHARACTERS = 100
 SPECIAL_TOKENS = ["[Stts]", "[Ebreak]", "[spk_emb]", "[speed_5]", "[laugh]", "[uv_break]"]
@@ -22,7 +24,10 @@ def string(value: str | bytes) -> np.ndarray[Any, Any]:
 
 
 def read(**inputs: np.ndarray[Any, Any] | None) -> SpeechRequest:
-    inputs = {"text": string("hello"), **inputs}
+    return read_all({"text": string("hello"), **inputs})
+
+
+def read_all(inputs: dict[str, Any]) -> SpeechRequest:
     return SpeechRequest.from_inputs(
         inputs, max_text_characters=MAX_CHARACTERS, special_tokens=SPECIAL_TOKENS
     )
@@ -56,6 +61,7 @@ def test_every_input_is_read() -> None:
         encoding=string("pcm16"),
         priority=np.array([1], np.int32),
         deadline_ms=np.array([5000], np.int32),
+        queue_deadline_ms=np.array([300], np.int32),
         options=string('{"split": false}'),
     )
     assert request.seed == 2**64 - 1
@@ -89,6 +95,7 @@ def test_the_text_arrives_in_normal_form_c() -> None:
         ("max_new_tokens", np.int32(2**31 - 1), "1 ... 2048"),
         ("priority", np.int32(4), "1 ... 3"),
         ("deadline_ms", np.int32(-1), "0 ... 2147483647"),
+        ("queue_deadline_ms", np.int32(-1), "0 ... 2147483647"),
     ],
 )
 def test_a_number_out_of_range_names_field_value_and_range(
@@ -210,24 +217,36 @@ def test_listing_voices_needs_no_text() -> None:
     assert request.options.list_voices
 
 
-FIELDS = sorted({*SpeechRequest.__dataclass_fields__, "latency"})
-ARRAYS = st.one_of(
-    st.binary(max_size=40).map(string),
-    st.floats(width=32).map(lambda number: np.array([number], np.float32)),
-    st.integers(-(2**31), 2**31 - 1).map(lambda number: np.array([number], np.int32)),
-    st.integers(0, 2**64 - 1).map(lambda number: np.array([number], np.uint64)),
-    st.lists(st.booleans(), max_size=3).map(lambda values: np.array(values, np.bool_)),
-    st.just(np.array(7, np.int32)),
-)
+TYPES: dict[str, Any] = {
+    **dict.fromkeys(
+        ["text", "voice", "language", "style", "latency", "encoding", "options"], np.object_
+    ),
+    **dict.fromkeys(["temperature", "top_p", "repetition_penalty"], np.float32),
+    **dict.fromkeys(["top_k", "min_new_tokens", "max_new_tokens", "priority"], np.int32),
+    **dict.fromkeys(["deadline_ms", "queue_deadline_ms"], np.int32),
+    **dict.fromkeys(["refine", "stream"], np.bool_),
+    "seed": np.uint64,
+}
 
 
-@given(field=st.sampled_from(FIELDS), array=ARRAYS)
-def test_any_array_is_accepted_or_refused_with_one_typed_error(
-    field: str, array: np.ndarray[Any, Any]
+def test_the_fuzz_knows_every_field() -> None:
+    assert set(SpeechRequest.__dataclass_fields__) <= set(TYPES)
+
+
+@settings(max_examples=300, deadline=None)
+@given(given_tensors=random_tensors(TYPES), has_text=st.booleans())
+def test_any_tensors_are_a_request_in_range_or_one_error_that_names_an_input(
+    given_tensors: dict[str, Array], has_text: bool
 ) -> None:
-    message = ""
-    try:
-        read(**{field: array})
-    except ValueError as error:
-        message = str(error)
-    assert not message or re.match(rf"{field}: .*(outside|allowed: )", message, re.DOTALL)
+    inputs = {**given_tensors, **({"text": string("hello")} if has_text else {})}
+    request, refusal = outcome(lambda: read_all(inputs))
+    if request is None:
+        names = "|".join({*inputs, "text"})
+        assert re.match(rf"({names}): .*(outside|allowed: )", refusal, re.DOTALL)
+        return
+    assert 1e-5 <= np.float32(request.temperature) <= 2
+    assert 0 < request.top_p <= 1
+    assert request.priority in (1, 2, 3)
+    assert 0 <= request.min_new_tokens <= (request.max_new_tokens or 2048) <= 2048
+    assert min(request.deadline_ms, request.queue_deadline_ms) >= 0
+    assert len(request.text) <= MAX_CHARACTERS or request.options.list_voices

@@ -42,6 +42,7 @@ _INT_RANGES = {
     "min_new_tokens": (0, DEFAULT_MAX_NEW_TOKENS),
     "priority": (1, 3),
     "deadline_ms": (0, 2**31 - 1),
+    "queue_deadline_ms": (0, 2**31 - 1),
     "seed": (0, 2**64 - 1),
 }
 
@@ -92,6 +93,8 @@ class SpeechRequest:
     """1 (first) ... 3 (last)."""
     deadline_ms: int = 0
     """Milliseconds; 0 = none."""
+    queue_deadline_ms: int = 0
+    """Milliseconds until the token model must have begun; 0 = none."""
     options: Options = field(default_factory=Options)
     """Rarely used switches."""
 
