@@ -22,7 +22,7 @@ from chattts_engine import (
     load_engine,
 )
 from chattts_engine.engine import Engine
-from chattts_engine.runner import FusedRunner
+from chattts_engine.runner import FusedRunner, RunnerDeadError
 from chattts_engine.sampling_rows import sampling_rows
 from chattts_engine.sequence import Sequence as EngineSequence
 from conftest import TINY_CHECKPOINT, RepositoryFactory
@@ -130,6 +130,37 @@ def test_preemption_between_fused_steps_changes_no_bit(weights: Path) -> None:
     engine = make_engine(weights, replace(CONFIG, num_kv_blocks=14))
     assert_same(run_together(engine, requests), wanted)
     assert engine.scheduler.num_preemptions > 0
+
+
+def test_logits_that_are_not_finite_end_their_request_alone(weights: Path) -> None:
+    """Drawn on the device, where the host sees no logits."""
+    requests = random_requests(0)
+    wanted = run_together(host_drawn(weights), requests)
+    culprit = max((r.id for r in requests if r.mode == "code"), key=lambda i: len(wanted[i][0]))
+    assert len(wanted[culprit][0]) > 8
+    engine = make_engine(weights, max_fused_steps=3)
+    network: Any = engine.runner._network  # type: ignore[attr-defined]
+    compute, spoilt = network.code_logits, torch.tensor(wanted[culprit][1][7])
+
+    def code_logits(hidden: Any) -> Any:
+        is_spoilt = (hidden == spoilt).all(dim=1, keepdim=True)
+        return compute(hidden).masked_fill(is_spoilt, torch.nan)
+
+    network.code_logits = code_logits
+    tokens, hidden = wanted[culprit]
+    assert_same(run_together(engine, requests), {**wanted, culprit: (tokens[:7], hidden[:7])})
+
+
+def test_a_device_error_says_that_the_runner_is_dead(weights: Path) -> None:
+    runner: Any = make_engine(weights).runner
+
+    def fail(*arguments: object) -> None:
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    runner._network.prefill = fail
+    sequence = EngineSequence.create(random_requests(0)[1], 4, 0.0)
+    with pytest.raises(RunnerDeadError, match="illegal memory access"):
+        runner.prefill(sequence, np.zeros((1, 64), np.float32), 0)
 
 
 def started(engine: Engine, request: GenerationRequest, blocks: list[int]) -> EngineSequence:

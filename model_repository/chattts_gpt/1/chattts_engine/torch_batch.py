@@ -123,8 +123,10 @@ class DecodeBatch:
         """One step from the last tokens, which it replaces."""
         tokens, positions = self._tokens.tensor, self._positions.tensor
         hidden = self._network.decode(self._network.embed(tokens), self._tables.tensor, positions)
-        self._hidden.tensor.copy_(hidden)
         rows = self._network.code_logits(hidden).view(tokens.numel(), -1)
+        # The host sees hidden states only: they say too when a logit is not finite.
+        is_finite = rows.isfinite().view(self.size, -1).all(dim=1, keepdim=True)
+        self._hidden.tensor.copy_(hidden.masked_fill(~is_finite, torch.nan))
         drawn = draw(rows, self._state, self._end_token)
         self._state.advance(drawn)
         tokens.copy_(drawn.view_as(tokens))

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from . import torch_ops
 from .config import EngineConfig, GPTConfig
-from .runner import DecodedSteps
+from .runner import DecodedSteps, RunnerDeadError
 from .sampler import SamplingRows
 from .sequence import Sequence
 from .torch_batch import DecodeBatch
@@ -138,12 +138,19 @@ class TorchRunner:
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """What PyTorch keeps per thread: no gradients, the device in use."""
+        """What PyTorch keeps per thread: no gradients, the device in use.
+
+        Raises:
+            RunnerDeadError: the device reported an error; none of its results can be had any more.
+        """
         with ExitStack() as stack:
             stack.enter_context(torch.inference_mode())
             if self._device.startswith("cuda"):
                 stack.enter_context(torch.cuda.device(self._device))
-            yield
+            try:
+                yield
+            except torch.AcceleratorError as error:
+                raise RunnerDeadError(f"{self._device}: {error}") from error
 
 
 def _to_host(tensor: Tensor) -> NDArray[np.float32]:
