@@ -23,7 +23,7 @@ _TYPES: dict[str, tuple[str, type[np.generic]]] = {
     **dict.fromkeys(("refine", "stream"), ("BOOL", np.bool_)),
     **dict.fromkeys(("temperature", "top_p", "repetition_penalty"), ("FP32", np.float32)),
     **dict.fromkeys(("top_k", "min_new_tokens", "max_new_tokens"), ("INT32", np.int32)),
-    **dict.fromkeys(("priority", "deadline_ms"), ("INT32", np.int32)),
+    **dict.fromkeys(("priority", "deadline_ms", "queue_deadline_ms"), ("INT32", np.int32)),
     "seed": ("UINT64", np.uint64),
 }
 _TEXT = ("BYTES", np.object_)

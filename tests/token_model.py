@@ -32,6 +32,7 @@ _KINDS: dict[str, tuple[str, Any]] = {
     "return_hidden": ("BOOL", np.bool_),
     "priority": ("INT32", np.int32),
     "deadline_ms": ("INT32", np.int32),
+    "queue_deadline_ms": ("INT32", np.int32),
     "id": ("BYTES", np.object_),
     "cancel": ("BYTES", np.object_),
 }

@@ -220,6 +220,9 @@ def _add_say(commands: Any) -> None:
     speech.add_argument("--seed", type=int, help="same request and seed, same samples")
     speech.add_argument("--priority", type=int, help="1 (first) ... 3 (last)")
     speech.add_argument("--deadline-ms", type=int, help="the server stops with what it has by then")
+    speech.add_argument(
+        "--queue-deadline-ms", type=int, help="the server gives up if it has not begun by then"
+    )
     speech.add_argument("--latency", choices=("exact",), help="exact: as without streaming")
     speech.add_argument(
         "--options", type=json.loads, metavar="JSON", help="rarely used switches of the server"

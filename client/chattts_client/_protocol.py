@@ -43,6 +43,7 @@ INPUTS: Final[Mapping[str, str]] = {
     "encoding": "BYTES",
     "priority": "INT32",
     "deadline_ms": "INT32",
+    "queue_deadline_ms": "INT32",
     "options": "BYTES",
 }
 """Input name to data type; each has the shape [1]."""

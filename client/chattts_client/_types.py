@@ -64,6 +64,9 @@ class SpeechOptions(TypedDict, total=False):
     deadline_ms: int
     """Milliseconds until the *server* ends the request with finish reason "deadline" and what it
     has by then; 0 = none. Default: 0. `timeout_s` is the caller's own limit and raises instead."""
+    queue_deadline_ms: int
+    """Milliseconds until the server gives up, with finish reason "deadline" and no audio, if it
+    has not begun to work on the first segment; 0 = none. Default: 0."""
     options: Mapping[str, object]
     """Rarely used switches, such as `{"split": False}`; an unknown key is an error."""
 

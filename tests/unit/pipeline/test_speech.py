@@ -286,6 +286,33 @@ def test_segments_after_the_deadline_are_not_started() -> None:
     assert np.array_equal(stage.caller.audio, samples(steps(0)))
 
 
+def test_a_queue_deadline_is_for_the_first_segment_only() -> None:
+    stage = Stage({"one": script(0), "two": script(1)})
+    caller = stage.speak("one", "two", queue_deadline_ms=5000)
+    first, second = stage.tokens.requests
+    assert 1 <= first["queue_deadline_ms"] <= 5000
+    assert "queue_deadline_ms" not in second
+    assert caller.metadata[-1]["finish_reasons"] == ["eos", "eos"]
+
+
+def test_a_queue_deadline_is_met_when_the_refine_pass_has_begun() -> None:
+    stage = Stage({"[Sbreak]": [chunk(ids=[1, 2], reason="eos")], "w1": script(0)})
+    stage.speak("w1w2", refine=True, queue_deadline_ms=5000)
+    refine, code = stage.tokens.requests
+    assert 1 <= refine["queue_deadline_ms"] <= 5000
+    assert "queue_deadline_ms" not in code
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_a_request_that_waited_too_long_for_its_first_segment_ends_whole(refine: bool) -> None:
+    stage = Stage({"one": [chunk(reason="deadline")], "two": script(1)})
+    caller = stage.speak("one", "two", refine=refine, queue_deadline_ms=5000)
+    assert len(stage.tokens.requests) == 1
+    assert caller.metadata[-1]["finish_reasons"] == ["deadline", "deadline"]
+    assert caller.metadata[-1]["warnings"] == []
+    assert caller.finals == [True]
+
+
 def test_a_request_without_any_audio_still_ends_with_a_final_response() -> None:
     for stream in (True, False):
         caller = Stage({"one": [chunk(reason="deadline")]}).speak("one", stream=stream)

@@ -82,6 +82,10 @@ class Segment:
         self.finish_reason = ""
         self.queue_ms = 0
         self.has_begun = False
+        self.queue_expires_at: float | None = None
+        """When it ends unless the token model has begun, on the monotonic clock in seconds."""
+        self.is_late = False
+        """It ends with finish reason "deadline" as soon as it starts."""
         self._plan = plan
         self._services = services
         self._expires_at = expires_at
@@ -133,6 +137,10 @@ class Segment:
         token_ids: list[int] = []
         for chunk in self._run(inputs):
             token_ids.extend(chunk.token_ids.tolist())
+            self.is_late = chunk.finish_reason == "deadline"
+        self.queue_expires_at = None  # met
+        if self.is_late:
+            return
         refined = self._services.decode_refined(token_ids)
         if has_same_words(refined, self.text):
             self.text = refined
@@ -169,6 +177,7 @@ class Segment:
             raise SpeechError("INTERNAL", f"segment {self.index}: the token model stopped early")
 
     def _inputs(self, prompt: str, mode: str, pass_index: int) -> dict[str, NDArray[Any]] | None:
+        """Return what both passes ask of the token model, None if there is no time left."""
         request = self._plan.request
         inputs: dict[str, NDArray[Any]] = {
             "prompt": _bytes(prompt),
@@ -177,12 +186,13 @@ class Segment:
             "seed": np.array([derive_seed(self._plan.seed, pass_index)], np.uint64),
             "priority": np.array([request.priority], np.int32),
         }
-        if self._expires_at is not None:
-            remaining_ms = int((self._expires_at - time.monotonic()) * 1000)
-            if remaining_ms < 1:
-                return None
-            inputs["deadline_ms"] = np.array([remaining_ms], np.int32)
-        return inputs
+        deadlines = {"deadline_ms": self._expires_at, "queue_deadline_ms": self.queue_expires_at}
+        for name, expires_at in deadlines.items():
+            if expires_at is not None:
+                remaining_ms = int((expires_at - time.monotonic()) * 1000)
+                self.is_late |= remaining_ms < 1
+                inputs[name] = np.array([remaining_ms], np.int32)
+        return None if self.is_late else inputs
 
     def _code_inputs(self) -> dict[str, NDArray[Any]]:
         request, voice = self._plan.request, self._plan.voice

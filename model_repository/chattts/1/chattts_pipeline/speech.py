@@ -46,10 +46,12 @@ class Speech:
         final_metadata: Mapping[str, Any],
         received_at: float,
     ) -> None:
-        deadline_ms = plan.request.deadline_ms
-        expires_at = received_at + deadline_ms / 1000 if deadline_ms else None
-        indices = range(len(plan.texts))
-        self._segments = [Segment(plan, index, services, expires_at) for index in indices]
+        def expiry(milliseconds: int) -> float | None:
+            return received_at + milliseconds / 1000 if milliseconds else None
+
+        expires_at = expiry(plan.request.deadline_ms)
+        self._segments = [Segment(plan, i, services, expires_at) for i in range(len(plan.texts))]
+        self._segments[0].queue_expires_at = expiry(plan.request.queue_deadline_ms)
         self._plan = plan
         self._services = services
         self._caller = caller
@@ -96,10 +98,14 @@ class Speech:
         while self._num_started < most:
             if self._num_started and not self._segments[self._num_started - 1].has_begun:
                 return
-            self._start(self._segments[self._num_started])
+            self._start(self._num_started)
             self._num_started += 1
 
-    def _start(self, segment: Segment) -> None:
+    def _start(self, index: int) -> None:
+        segment = self._segments[index]
+        # Also if only the wait for the first segment's slot had a deadline.
+        segment.is_late = index > 0 and self._segments[index - 1].finish_reason == "deadline"
+
         def put(event: TokenChunk | Exception) -> None:
             self._events.put((segment, event))
 
