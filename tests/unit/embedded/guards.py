@@ -26,7 +26,7 @@ sys.path.insert(0, {str(_EMBEDDED)!r})
 import server_guard, server_health, server_processes, supervisor
 supervisor.START_INTERVAL_S = server_health.START_INTERVAL_S = 0.02
 server_health.PROBE_INTERVAL_S = 0.1
-server_health.PROBE_LIMIT_S = 0.5
+server_health.PROBE_LIMIT_S = server_health.SICK_AFTER_S = 0.5
 server_processes._SCAN_INTERVAL_S = 0.05
 server_processes._DEAD_AFTER_S = 0.2
 supervisor._WATCH_INTERVAL_S = 0.02
