@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from chattts_engine.chunk import Chunk
 from chattts_engine.messages import Abort, Submit
-from chattts_engine.runner import RunnerDeadError
+from chattts_engine.scheduler import Schedule
 from chattts_engine.sequence import GenerationRequest
 from chattts_engine.stats import Snapshot
 from chattts_engine.worker import EngineWorker
@@ -56,17 +57,25 @@ class GatedRunner(FakeRunner):
         return super().decode(sequences, inputs)
 
 
-class FailingWhenOneIsGone(FakeRunner):
-    """Decodes slowly, and raises in the step in which two sequences have become one."""
-
-    has_seen_two = False
+class SlowRunner(FakeRunner):
+    """Decodes slowly."""
 
     def decode(self, sequences, inputs):  # type: ignore[no-untyped-def]
-        self.has_seen_two |= len(sequences) == 2
-        if self.has_seen_two and len(sequences) == 1:
-            raise RunnerDeadError("scripted failure")
         threading.Event().wait(0.005)
         return super().decode(sequences, inputs)
+
+
+def fail_steps(worker: EngineWorker, when: Callable[[], bool]) -> None:
+    """Let steps raise, and no request be to blame."""
+    scheduler = worker._engine.scheduler
+    schedule = scheduler.schedule
+
+    def failing(now_s: float) -> Schedule:
+        if when():
+            raise RuntimeError("scripted failure")
+        return schedule(now_s)
+
+    scheduler.schedule = failing  # type: ignore[method-assign]
 
 
 def submit(worker: EngineWorker, request: GenerationRequest) -> None:
@@ -145,7 +154,9 @@ def test_abort_ends_a_request_with_what_it_has(start: Start, mailbox: Mailbox) -
 def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
     start: Start, mailbox: Mailbox
 ) -> None:
-    worker = start(FakeRunner(dies_at_decode=3))
+    worker = start()
+    steps = itertools.count()
+    fail_steps(worker, lambda: next(steps) == 3)
     submit(worker, make_request("a"))
     (*_, last) = mailbox.wait_for("a")
     assert last.finish_reason == "error"
@@ -156,12 +167,32 @@ def test_a_step_that_raises_fails_the_running_requests_and_the_worker_lives(
 
 
 def test_what_a_step_did_before_it_raised_is_delivered(start: Start, mailbox: Mailbox) -> None:
-    """The deadline ends "late" in the very step whose decode raises."""
-    worker = start(FailingWhenOneIsGone())
+    """The deadline ends "late" in the very step that raises."""
+    worker = start(SlowRunner())
+    running = worker._engine.scheduler.running
+    most = 0
+
+    def has_become_one() -> bool:
+        nonlocal most
+        most = max(most, len(running))
+        return most == 2 and len(running) == 1
+
+    fail_steps(worker, has_become_one)
     submit(worker, make_request("steady", max_new_tokens=200))
     submit(worker, make_request("late", max_new_tokens=200, deadline_s=time.monotonic() + 0.2))
     assert mailbox.wait_for("late")[-1].finish_reason == "deadline"
     assert mailbox.wait_for("steady")[-1].error == "the engine failed: scripted failure"
+
+
+def test_a_dead_runner_is_the_end_and_no_request_fails_for_it(
+    start: Start, mailbox: Mailbox
+) -> None:
+    """The process ends then, and what runs here goes on in another one."""
+    worker = start(FakeRunner(dies_at_decode=3))
+    submit(worker, make_request("a"))
+    worker._thread.join(20)
+    assert "RunnerDeadError: scripted failure" in mailbox.deaths[0]
+    assert [chunk for chunk in mailbox.chunks if chunk.finish_reason] == []
 
 
 def test_a_fault_outside_a_step_is_reported_as_the_end(start: Start, mailbox: Mailbox) -> None:

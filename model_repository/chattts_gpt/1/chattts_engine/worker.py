@@ -14,6 +14,7 @@ from collections.abc import Callable
 from .chunk import Chunk, ChunkBuilder
 from .engine import Engine, StepOutput
 from .messages import Abort, Command, Stop, Submit
+from .runner import RunnerDeadError
 from .stats import Snapshot
 
 SNAPSHOT_S = 0.1
@@ -42,8 +43,8 @@ class EngineWorker:
                 SNAPSHOT_S while it works.
             on_failure: called with the traceback of a step that raised; its requests have failed,
                 the worker goes on.
-            on_death: called with the traceback of anything else; no request will be answered any
-                more, so this should end the process.
+            on_death: called with the traceback of anything else, or of a runner that is dead; no
+                request will be answered any more, so this should end the process.
         """
         self._engine = engine
         self._clock = clock
@@ -80,6 +81,8 @@ class EngineWorker:
         while self._read_inbox():
             try:
                 outputs = self._engine.step(self._clock())
+            except RunnerDeadError:
+                raise  # the process ends; what runs here goes on in another one
             except Exception as error:
                 self._on_failure(traceback.format_exc())
                 outputs = self._engine.fail_all(f"the engine failed: {error}")
