@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,49 +24,13 @@ from typing import TYPE_CHECKING
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
+from chattts_bench.arguments import checkpoint, folder, number, repository  # noqa: E402
 from chattts_bench.plan import MAX_STEPS, SECTIONS, Plan  # noqa: E402
 
 if TYPE_CHECKING:
     from chattts_bench.run import Options
 
 INTERRUPTED = 130
-
-
-def _number(low: int, high: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers in low ... high."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is outside {low} ... {high}")
-        return int(text)
-
-    return read
-
-
-def _repository(text: str) -> Path:
-    path = Path(text).resolve()
-    if not (path / "chattts_gpt" / "1" / "weights" / "gpt_config.json").is_file():
-        raise argparse.ArgumentTypeError(
-            f"{text} is no built repository; build/build_repository.py makes one"
-        )
-    return path
-
-
-def _checkpoint(text: str) -> Path:
-    path = Path(text).resolve()
-    if not (path / "asset").is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is no checkpoint: it has no folder asset")
-    return path
-
-
-def _folder(text: str) -> Path:
-    """Return a folder that exists now, so that a long run does not fail at its end."""
-    path = Path(text).resolve()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
-    return path
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -77,14 +41,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--output",
-        type=_folder,
+        type=folder,
         default=str(_ROOT / "bench-results"),
         metavar="DIR",
         help="for report.json and plots; default: %(default)s",
     )
     parser.add_argument(
         "--work",
-        type=_folder,
+        type=folder,
         default=str(Path.home() / ".cache" / "chattts-bench"),
         metavar="DIR",
         help="for what the run builds and keeps, up to 5 GB; default: %(default)s",
@@ -98,11 +62,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         help=f"default: all of {', '.join(SECTIONS)}",
     )
     parser.add_argument(
-        "--checkpoint", type=_checkpoint, metavar="DIR", help="default: untrained, at full size"
+        "--checkpoint", type=checkpoint, metavar="DIR", help="default: untrained, at full size"
     )
     parser.add_argument(
         "--repository",
-        type=_repository,
+        type=repository,
         nargs="+",
         default=[],
         metavar="DIR",
@@ -116,17 +80,17 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="small, the demo voice, no baseline")
     parser.add_argument(
-        "--rounds", type=_number(1, 100), metavar="N", help=f"default: {full.rounds}"
+        "--rounds", type=number(1, 100), metavar="N", help=f"default: {full.rounds}"
     )
     parser.add_argument(
         "--steps",
-        type=_number(1, MAX_STEPS),
+        type=number(1, MAX_STEPS),
         metavar="N",
         help=f"length of each request, 1 ... {MAX_STEPS}; default: {full.steps}",
     )
     parser.add_argument(
         "--concurrency",
-        type=_number(1, 256),
+        type=number(1, 256),
         nargs="+",
         metavar="N",
         help=f"requests at once; default: {' '.join(map(str, full.concurrency))}",

@@ -41,6 +41,12 @@ class Built:
         return str(self.gpt["precision"])
 
     @cached_property
+    def context_steps(self) -> int:
+        """Steps to each side that the vocoder's samples depend on."""
+        facts = json.loads((self.path / "chattts/1/weights/checkpoint.json").read_text("utf-8"))
+        return int(facts["context_steps"])
+
+    @cached_property
     def engine_parameters(self) -> dict[str, str]:
         """The `parameters` of the token model's config.pbtxt."""
         text = (self.path / "chattts_gpt" / "config.pbtxt").read_text("utf-8")

@@ -30,11 +30,11 @@ def render(report: Mapping[str, Any]) -> str:
     """Return the whole report as text."""
     parts = [_machine(report)]
     if report.get("cases"):
-        parts.append(_table([title for _, title, _, _ in _CASE_COLUMNS], _case_rows(report)))
+        parts.append(table([title for _, title, _, _ in _CASE_COLUMNS], _case_rows(report)))
     parts += list(_check_lines(report))
     if report.get("targets"):
         headings = ["target", "reached", "goal", "stretch", ""]
-        parts.append(_table(headings, _target_rows(report)))
+        parts.append(table(headings, _target_rows(report)))
     return "\n\n".join(parts)
 
 
@@ -140,7 +140,8 @@ def _target_rows(report: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under headings in columns as wide as they need to be."""
     lines = [list(headings), *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
     return "\n".join(

@@ -1,0 +1,165 @@
+"""Traffic: what is asked how often, by how many threads and tasks, and bursts now and then.
+
+Every thread and task deals its own deck of kinds, shuffled by its own seed: two runs with one seed
+ask the same in the same order, at other moments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from chattts_client import AsyncChatTTSClient
+
+from . import asynchronous, good, leaving, malformed
+from .callers import LIMIT_S, Target
+from .outcomes import Outcome, Tally
+from .utterances import Repertoire
+
+Kind = Callable[[Target, Repertoire, Random], Outcome]
+AsyncKind = Callable[[AsyncChatTTSClient, Repertoire, Random], Awaitable[Outcome]]
+_POLL_S = 0.05
+
+KINDS: Mapping[str, tuple[int, Kind]] = {
+    "stream": (14, good.stream),
+    "at once": (8, good.at_once),
+    "http": (5, good.http),
+    "unary grpc": (4, good.unary_grpc),
+    "http stream": (2, good.http_stream),
+    "long": (3, good.long),
+    "slow reader": (4, good.slow_reader),
+    "late reader": (2, good.late_reader),
+    "deadline": (6, good.deadline),
+    "left before first": (8, leaving.before_first),
+    "left between": (8, leaving.between),
+    "left after last": (6, leaving.after_last),
+    "connection closed": (3, leaving.close_connection),
+    "connection lost": (3, leaving.lose_connection),
+    "time limit": (6, leaving.time_limit),
+    "http stream dropped": (6, leaving.drop_http_stream),
+    "unary dropped": (3, leaving.drop_unary),
+    "bad text": (4, malformed.bad_text),
+    "bad option": (6, malformed.bad_option),
+    "bad shape": (3, malformed.bad_shape),
+    "bad body": (3, malformed.bad_body),
+}
+"""Name to how many cards of it lie in a deck, and what it does."""
+ASYNC_KINDS: Mapping[str, tuple[int, AsyncKind]] = {
+    "async stream": (8, asynchronous.stream),
+    "async at once": (4, asynchronous.at_once),
+    "async left": (6, asynchronous.leave),
+    "async cancelled": (3, asynchronous.cancel_task),
+}
+"""The same for asyncio, over gRPC."""
+ASYNC_HTTP = "async http"
+"""Asked by a task of its own, since a client has one transport."""
+BURST = "burst"
+ALL_KINDS = (*KINDS, *ASYNC_KINDS, ASYNC_HTTP, BURST)
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """How much traffic there is at once."""
+
+    num_threads: int = 8
+    num_tasks: int = 4
+    burst_size: int = 80
+    """More than the front model takes."""
+    burst_every_s: float = 30.0
+    first_burst_s: float = 2.0
+
+
+class Traffic:
+    """One stretch of traffic; `start`, then `stop` and `join`."""
+
+    def __init__(
+        self, target: Target, repertoire: Repertoire, tally: Tally, volume: Volume, seed: str
+    ) -> None:
+        self._target = target
+        self._repertoire = repertoire
+        self._tally = tally
+        self._volume = volume
+        self._seed = seed
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, args=(number,), name=f"caller {number}")
+            for number in range(volume.num_threads)
+        ]
+        self._threads.append(threading.Thread(target=self._work_in_loop, name="async callers"))
+
+    def start(self) -> None:
+        """Start all callers."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Begin no more requests."""
+        self._is_over.set()
+
+    def join(self) -> None:
+        """Wait for those under way; each has a time limit."""
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self, number: int) -> None:
+        chance = Random(f"{self._seed} {number}")
+        deal = _deal({name: cards for name, (cards, _) in KINDS.items()}, chance)
+        while not self._is_over.is_set():
+            name = next(deal)
+            try:
+                outcome = KINDS[name][1](self._target, self._repertoire, chance)
+            except Exception as error:
+                self._tally.add_error(name, error)
+            else:
+                self._tally.add(name, outcome)
+
+    def _work_in_loop(self) -> None:
+        asyncio.run(self._run_tasks())
+
+    async def _run_tasks(self) -> None:
+        async with (
+            AsyncChatTTSClient(self._target.grpc_url, timeout_s=LIMIT_S) as grpc,
+            AsyncChatTTSClient(self._target.http_url, transport="http", timeout_s=LIMIT_S) as http,
+        ):
+            kinds, http_kinds = ASYNC_KINDS, {ASYNC_HTTP: (1, asynchronous.at_once)}
+            tasks = [self._task(grpc, kinds, number) for number in range(self._volume.num_tasks)]
+            await asyncio.gather(*tasks, self._task(http, http_kinds, 0), self._bursts())
+
+    async def _task(
+        self, client: AsyncChatTTSClient, kinds: Mapping[str, tuple[int, AsyncKind]], number: int
+    ) -> None:
+        chance = Random(f"{self._seed} {client.transport} {number}")
+        deal = _deal({name: cards for name, (cards, _) in kinds.items()}, chance)
+        while not self._is_over.is_set():
+            name = next(deal)
+            try:
+                outcome = await kinds[name][1](client, self._repertoire, chance)
+            except Exception as error:
+                self._tally.add_error(name, error)
+            else:
+                self._tally.add(name, outcome)
+
+    async def _bursts(self) -> None:
+        chance = Random(f"{self._seed} {BURST}")
+        next_s = time.monotonic() + self._volume.first_burst_s
+        while not self._is_over.is_set():
+            if time.monotonic() < next_s:
+                await asyncio.sleep(_POLL_S)
+                continue
+            next_s += self._volume.burst_every_s
+            size = self._volume.burst_size
+            await asynchronous.burst(
+                self._target.grpc_url, self._repertoire, chance, self._tally, size
+            )
+
+
+def _deal(cards: Mapping[str, int], chance: Random) -> Iterator[str]:
+    """Deal a shuffled deck for ever."""
+    deck = [name for name, count in cards.items() for _ in range(count)]
+    while True:
+        chance.shuffle(deck)
+        yield from deck
