@@ -223,7 +223,11 @@ def _add_say(commands: Any) -> None:
     speech.add_argument(
         "--queue-deadline-ms", type=int, help="the server gives up if it has not begun by then"
     )
-    speech.add_argument("--latency", choices=("exact",), help="exact: as without streaming")
+    speech.add_argument(
+        "--latency",
+        choices=("exact", "low"),
+        help="with --stream; exact: as without it, low: sooner and nearly the same (exact)",
+    )
     speech.add_argument(
         "--options", type=json.loads, metavar="JSON", help="rarely used switches of the server"
     )

@@ -270,5 +270,6 @@ def _read_summary(metadata: JsonObject) -> Summary:
         model_version=get(metadata, "model_version", str),
         checkpoint=get(metadata, "checkpoint", str),
         precision=get(metadata, "precision", str),
+        latency=get(metadata, "latency", str),
         untrained=get(metadata, "untrained", bool),
     )

@@ -57,8 +57,9 @@ class SpeechOptions(TypedDict, total=False):
     """Most steps per segment, 1 ... 2048. Default: 2048."""
     seed: int
     """Same request and seed, same samples, 0 ... 2**64 - 1. Default: drawn, and returned."""
-    latency: Literal["exact"]
-    """exact: streamed samples equal the one-shot samples. Default: exact."""
+    latency: Literal["exact", "low"]
+    """exact: streamed samples equal the one-shot samples. low: the first ones of a stream come
+    sooner, nearly the same and not the same bits each time. Default: exact."""
     priority: int
     """1 (first) ... 3 (last). Default: 2."""
     deadline_ms: int
@@ -131,6 +132,8 @@ class Summary:
     """Name of the weights that spoke."""
     precision: str
     """Number format of the token model, such as fp32 or int8."""
+    latency: str
+    """exact or low: how the samples were made; exact for one response, whatever was asked."""
     untrained: bool
     """True: the weights are random and the audio is noise by design."""
 

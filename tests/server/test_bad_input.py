@@ -63,7 +63,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("style", {"style": "[speed_10]"}),
     ("style", {"style": "slowly"}),
     ("language", {"language": "fr"}),
-    ("latency", {"latency": "low"}),
+    ("latency", {"latency": "lowest"}),
     ("encoding", {"encoding": "mp3"}),
     ("options", {"options": '{"speed": 2}'}),
     ("options", {"options": '{"split": "yes"}'}),

@@ -23,6 +23,7 @@ from chattts_pipeline import (
     AudioEncoder,
     Checkpoint,
     FinishedCalls,
+    LowLatency,
     Services,
     Settings,
     Speech,
@@ -97,6 +98,9 @@ class TritonPythonModel:
             self._vocabulary.decode_refined,
             self._settings.parallel_segments,
             self._checkpoint.sample_rate,
+            LowLatency(
+                self._settings.low_latency_lookahead_steps, self._settings.low_latency_first_steps
+            ),
         )
 
     def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:

@@ -26,6 +26,7 @@ SUMMARY: dict[str, Any] = {
     "model_version": "1",
     "checkpoint": "demo",
     "precision": "int8",
+    "latency": "exact",
     "untrained": False,
 }
 Outputs = dict[str, NDArray[Any]]

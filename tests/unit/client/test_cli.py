@@ -57,7 +57,7 @@ def test_say_writes_a_wav_and_one_line(
 
 def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: Path) -> None:
     flags = "--voice en --language en --style [speed_3] --refine --seed 3 --priority 1 "
-    flags += "--deadline-ms 900 --queue-deadline-ms 300 --latency exact --temperature 0.5 "
+    flags += "--deadline-ms 900 --queue-deadline-ms 300 --latency low --temperature 0.5 "
     flags += "--top-p 0.9 --top-k 5 --repetition-penalty 1.5 --min-new-tokens 1 --max-new-tokens 9"
     path = str(tmp_path / "out.wav")
     options = ["--options", '{"split": false}']
@@ -74,7 +74,7 @@ def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: P
         "priority": 1,
         "deadline_ms": 900,
         "queue_deadline_ms": 300,
-        "latency": "exact",
+        "latency": "low",
         "temperature": 0.5,
         "top_p": pytest.approx(0.9),
         "top_k": 5,

@@ -54,6 +54,7 @@ def test_a_whole_utterance_carries_what_the_server_says(grpc_twin: Twin) -> None
     assert (audio.request_id, audio.seed, audio.voice) == ("r1", 7, "en")
     assert (audio.finish_reasons, audio.text_segments) == (("eos",), ("hello",))
     assert (audio.checkpoint, audio.precision, audio.untrained) == ("demo", "int8", False)
+    assert audio.latency == "exact"
     assert audio.timings.total_ms == 40
     assert audio.duration_s == 768 / 24_000
     assert 0 < audio.time_to_first_audio_s <= audio.elapsed_s

@@ -74,7 +74,9 @@ def test_server_with_a_dead_child_is_killed_and_started_again(
     assert_well(guard, told)
 
 
-@pytest.mark.parametrize(("sign", "reason"), [("health", "s: HTTP 503"), ("silent", "s: no answer")])
+@pytest.mark.parametrize(
+    ("sign", "reason"), [("health", "s: HTTP 503"), ("silent", "s: no answer")]
+)
 def test_server_that_fails_its_health_checks_is_started_again(
     start_guard: StartGuard, told: Path, sign: str, reason: str
 ) -> None:

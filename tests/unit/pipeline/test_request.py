@@ -57,7 +57,7 @@ def test_every_input_is_read() -> None:
         max_new_tokens=np.array([3], np.int32),
         seed=np.array([2**64 - 1], np.uint64),
         stream=np.array([False]),
-        latency=string("exact"),
+        latency=string("low"),
         encoding=string("pcm16"),
         priority=np.array([1], np.int32),
         deadline_ms=np.array([5000], np.int32),
@@ -141,7 +141,7 @@ def test_text_that_is_not_utf8_is_refused(field: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        ("latency", "low", "exact"),
+        ("latency", "lowest", "exact, low"),
         ("language", "fr", "auto, zh, en"),
         ("encoding", "mp3", "f32, pcm16, wav_base64"),
         ("encoding", "", "f32, pcm16, wav_base64"),

@@ -13,12 +13,14 @@ PARAMETERS = {
     "max_streams": "64",
     "parallel_segments": "2",
     "max_segment_characters": "120",
+    "low_latency_lookahead_steps": "12",
+    "low_latency_first_steps": "8",
 }
 
 
 def test_settings_are_read_and_tritons_own_keys_ignored() -> None:
     settings = Settings.from_parameters({**PARAMETERS, "EXECUTION_ENV_PATH": "/env"})
-    assert settings == Settings(5000, 64, 2, 120)
+    assert settings == Settings(5000, 64, 2, 120, 12, 8)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def test_settings_are_read_and_tritons_own_keys_ignored() -> None:
         ({"max_streams": "0"}, "parameter max_streams: '0' is not a whole number of at least 1"),
         ({"max_streams": "many"}, "parameter max_streams: 'many' is not"),
         ({"max_segment_characters": "5"}, "parameter max_segment_characters: '5' is not"),
+        ({"low_latency_first_steps": "0"}, "parameter low_latency_first_steps: '0' is not"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(changed: dict[str, str], message: str) -> None:

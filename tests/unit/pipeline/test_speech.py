@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chattts_pipeline.errors import SpeechError
+from chattts_pipeline.pacing import LowLatency
 from chattts_pipeline.request import SpeechRequest
 from chattts_pipeline.segment import SpeechPlan, derive_seed
 from chattts_pipeline.services import Services, Tensors, TokenChunk
@@ -141,6 +142,7 @@ class Stage:
             lambda ids: " ".join(f"w{index}" for index in ids),
             self.parallel_segments,
             sample_rate=P * 100,
+            low_latency=LowLatency(lookahead_steps=2, first_steps=4),
         )
         return Speech(plan, services, self.caller, {"model_version": "1"}, time.monotonic())
 
@@ -188,6 +190,7 @@ def test_the_final_metadata_tells_how_it_went() -> None:
     assert final["text_segments"] == ["one", "two"]
     assert final["model_version"] == "1"
     assert final["warnings"] == []
+    assert final["latency"] == "exact"
     assert final["timings"]["queue_ms"] == 3
     assert final["timings"]["audio_s"] == pytest.approx((P * 45 - P) / (P * 100), abs=1e-3)
     assert 0 <= final["timings"]["first_audio_ms"] <= final["timings"]["total_ms"]
@@ -199,6 +202,26 @@ def test_one_response_holds_what_the_stream_would() -> None:
     whole = Stage(scripts).speak("one", "two", stream=False)
     assert whole.finals == [True]
     assert np.array_equal(whole.audio, streamed)
+
+
+def test_low_latency_speaks_as_soon_as_the_look_ahead_is_there() -> None:
+    """The vocoder here needs no context, so its guesses are right and every sample must be too."""
+    stage = Stage({"one": script(0), "two": script(1, 5)})
+    caller = stage.speak("one", "two", latency="low")
+    for request in stage.tokens.requests:
+        assert (request["first_chunk_tokens"], request["chunk_tokens"]) == (6, 4)
+    assert np.array_equal(caller.audio, np.concatenate([samples(steps(0)), samples(steps(1, 5))]))
+    assert len(caller.pieces[0]) % P == 0
+    assert caller.finals == [False] * (len(caller.finals) - 1) + [True]
+    assert caller.metadata[-1]["latency"] == "low"
+
+
+def test_low_latency_has_nothing_to_gain_in_one_response() -> None:
+    stage = Stage({"one": script(0)})
+    whole = stage.speak("one", latency="low", stream=False)
+    assert whole.metadata[-1]["latency"] == "exact"
+    assert stage.tokens.requests[0]["first_chunk_tokens"] == 3
+    assert np.array_equal(whole.audio, samples(steps(0)))
 
 
 def test_only_the_allowed_number_of_segments_is_in_the_token_model() -> None:

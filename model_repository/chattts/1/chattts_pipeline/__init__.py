@@ -3,6 +3,7 @@
 from .audio import AudioEncoder
 from .errors import SpeechError, child_error
 from .finished_calls import FinishedCalls
+from .pacing import LowLatency
 from .request import SpeechRequest
 from .segment import SpeechPlan
 from .services import Services, Tensors, TokenChunk
@@ -17,6 +18,7 @@ __all__ = [
     "AudioEncoder",
     "Checkpoint",
     "FinishedCalls",
+    "LowLatency",
     "Services",
     "Settings",
     "Speech",

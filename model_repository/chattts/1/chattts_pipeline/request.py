@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from . import tokens
 
 Language = Literal["auto", "zh", "en"]
+Latency = Literal["exact", "low"]
 Encoding = Literal["f32", "pcm16", "wav_base64"]
 Inputs = Mapping[str, NDArray[Any] | None]
 
 LANGUAGES = ("auto", "zh", "en")
-LATENCIES = ("exact",)
+LATENCIES = ("exact", "low")
 ENCODINGS = ("f32", "pcm16", "wav_base64")
 DEFAULT_STYLE = "[speed_5]"
 DEFAULT_MAX_NEW_TOKENS = 2048
@@ -87,6 +88,8 @@ class SpeechRequest:
     """0 ... 2**64 - 1; None: to be drawn."""
     stream: bool = True
     """One response per chunk, or one in all."""
+    latency: Latency = "exact"
+    """Streamed samples equal the one-shot samples, or come sooner."""
     encoding: Encoding = "f32"
     """Form of the audio."""
     priority: int = 2
@@ -97,6 +100,11 @@ class SpeechRequest:
     """Milliseconds until the token model must have begun; 0 = none."""
     options: Options = field(default_factory=Options)
     """Rarely used switches."""
+
+    @property
+    def effective_latency(self) -> Latency:
+        """What `latency` comes down to: one response has nothing to gain from guesses."""
+        return self.latency if self.stream else "exact"
 
     @classmethod
     def from_inputs(
@@ -158,8 +166,7 @@ def _read_choices(inputs: Inputs) -> dict[str, Any]:
             continue
         if choice not in allowed:
             raise ValueError(f"{name}: {_shown(choice)} is not allowed; allowed: {_list(allowed)}")
-        if name != "latency":
-            values[name] = choice
+        values[name] = choice
     style = _string(inputs, "style")
     if style is not None:
         if not tokens.is_style(style):

@@ -14,7 +14,7 @@ from .errors import SpeechError
 from .request import SpeechRequest
 from .services import Services, TokenChunk
 from .speakers import Voice
-from .streaming import SegmentStream
+from .streaming import AudioStream
 from .text import code_prompt, has_same_words, refine_prompt
 from .tokens import split_style
 
@@ -69,16 +69,22 @@ class Segment:
         plan: The request.
         index: Which segment of it.
         services: Models and threads.
+        stream: Its way through the vocoder.
         expires_at: Deadline on the monotonic clock in seconds; None: none.
     """
 
     def __init__(
-        self, plan: SpeechPlan, index: int, services: Services, expires_at: float | None
+        self,
+        plan: SpeechPlan,
+        index: int,
+        services: Services,
+        stream: AudioStream,
+        expires_at: float | None,
     ) -> None:
         self.index = index
         self.text = plan.texts[index]
         self.warnings: list[dict[str, str]] = []
-        self.stream = SegmentStream(services.vocoder_sizes)
+        self.stream = stream
         self.finish_reason = ""
         self.queue_ms = 0
         self.has_begun = False
@@ -196,15 +202,14 @@ class Segment:
 
     def _code_inputs(self) -> dict[str, NDArray[Any]]:
         request, voice = self._plan.request, self._plan.voice
-        sizes = self._services.vocoder_sizes
         inputs: dict[str, NDArray[Any]] = {
             "temperature": np.array([request.temperature], np.float32),
             "top_p": np.array([request.top_p], np.float32),
             "top_k": np.array([request.top_k], np.int32),
             "repetition_penalty": np.array([request.repetition_penalty], np.float32),
             "min_new_tokens": np.array([request.min_new_tokens], np.int32),
-            "first_chunk_tokens": np.array([sizes.first_chunk_steps], np.int32),
-            "chunk_tokens": np.array([sizes.chunk_steps], np.int32),
+            "first_chunk_tokens": np.array([self.stream.first_steps], np.int32),
+            "chunk_tokens": np.array([self.stream.chunk_steps], np.int32),
         }
         if request.max_new_tokens is not None:
             inputs["max_new_tokens"] = np.array([request.max_new_tokens], np.int32)

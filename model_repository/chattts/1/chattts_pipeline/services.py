@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .audio import FloatArray
+from .pacing import LowLatency
 from .streaming import VocoderChunk, VocoderSizes
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -73,3 +74,5 @@ class Services:
     """Segments of one request in the token model at once."""
     sample_rate: int
     """Hz."""
+    low_latency: LowLatency
+    """Settings of latency=low."""

@@ -24,6 +24,10 @@ class Settings:
     """Segments of one request in the token model at once, at least 1."""
     max_segment_characters: int
     """Longest segment, at least 16: a control token must fit."""
+    low_latency_lookahead_steps: int
+    """Steps known beyond those that are spoken with latency=low, at least 1."""
+    low_latency_first_steps: int
+    """Steps of audio in the first piece with latency=low, at least 1."""
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, str]) -> "Settings":

@@ -6,6 +6,7 @@ started and not yet spoken, so what is buffered is bounded by their steps; a seg
 one before has its first chunk, so at most one call per request waits for a slot of the token model.
 """
 
+import contextlib
 import queue
 import time
 from collections.abc import Mapping
@@ -16,9 +17,11 @@ import numpy as np
 
 from .audio import FloatArray
 from .errors import SpeechError
+from .low_latency import LowLatencyStream
+from .pacing import Pace
 from .segment import Segment, SpeechPlan
 from .services import Caller, Services, TokenChunk
-from .streaming import VocoderChunk
+from .streaming import AudioStream, SegmentStream, VocoderChunk
 
 CANCEL_POLL_S = 0.05
 """How often a waiting request looks whether its caller has gone."""
@@ -50,10 +53,14 @@ class Speech:
             return received_at + milliseconds / 1000 if milliseconds else None
 
         expires_at = expiry(plan.request.deadline_ms)
-        self._segments = [Segment(plan, i, services, expires_at) for i in range(len(plan.texts))]
-        self._segments[0].queue_expires_at = expiry(plan.request.queue_deadline_ms)
         self._plan = plan
         self._services = services
+        self._pace = Pace(services.low_latency, services.vocoder_sizes, services.sample_rate)
+        self._segments = [
+            Segment(plan, index, services, self._new_stream(), expires_at)
+            for index in range(len(plan.texts))
+        ]
+        self._segments[0].queue_expires_at = expiry(plan.request.queue_deadline_ms)
         self._caller = caller
         self._final_metadata = final_metadata
         self._received_at = received_at
@@ -75,7 +82,7 @@ class Speech:
             for segment in self._segments:
                 self._start_segments(segment.index)
                 while not self._speak(segment):
-                    self._wait_for_event()
+                    self._wait_for_events()
                     self._start_segments(segment.index)
             if not self._has_finished:
                 self._deliver(np.zeros(0, np.float32), self._segments[-1], is_final=True)
@@ -88,6 +95,12 @@ class Speech:
         readers = {segment.reader for segment in self._segments if segment.reader}
         while wait(readers, timeout=CANCEL_REPEAT_S).not_done:
             self._stop()
+
+    def _new_stream(self) -> AudioStream:
+        sizes = self._services.vocoder_sizes
+        if self._plan.request.effective_latency == "low":
+            return LowLatencyStream(sizes, self._services.low_latency, self._pace)
+        return SegmentStream(sizes)
 
     def _stop(self) -> None:
         for segment in self._segments:
@@ -111,17 +124,17 @@ class Speech:
 
         segment.reader = self._services.readers.submit(segment.read, put)
 
-    def _wait_for_event(self) -> None:
-        while True:
-            self._check_caller()
-            try:
-                segment, event = self._events.get(timeout=CANCEL_POLL_S)
-            except queue.Empty:
-                continue
-            if isinstance(event, Exception):
-                raise event
-            segment.accept(event)
-            return
+    def _wait_for_events(self) -> None:
+        """Take over what has come, or wait a moment for it: a pace may ask for less by then."""
+        self._check_caller()
+        timeout_s = CANCEL_POLL_S
+        with contextlib.suppress(queue.Empty):
+            while True:
+                segment, event = self._events.get(timeout=timeout_s)
+                if isinstance(event, Exception):
+                    raise event
+                segment.accept(event)
+                timeout_s = 0.0
 
     def _check_caller(self) -> None:
         if self._caller.is_cancelled():
@@ -138,7 +151,9 @@ class Speech:
         return bool(segment.finish_reason)
 
     def _vocode(self, chunk: VocoderChunk) -> tuple[FloatArray, FloatArray]:
+        started_at = time.monotonic()
         audio, next_state = self._services.vocoder.decode(chunk)
+        self._pace.add_call(time.monotonic() - started_at)
         expected = len(chunk.mask) * self._services.vocoder_sizes.samples_per_step
         if audio.shape != (expected,):
             raise SpeechError("INTERNAL", f"vocoder: {audio.shape} samples, not ({expected},)")
@@ -156,6 +171,7 @@ class Speech:
             self._first_audio_at = time.monotonic()
         self._has_finished = is_final
         self._caller.send(samples, self._metadata(segment, is_final), is_final)
+        self._pace.add_sent(len(samples))
 
     def _metadata(self, segment: Segment, is_final: bool) -> dict[str, Any]:
         metadata = {
@@ -174,6 +190,7 @@ class Speech:
             "text_segments": [segment.text for segment in self._segments],
             "warnings": [*self._plan.warnings, *refine_warnings],
             "timings": self._timings(),
+            "latency": self._plan.request.effective_latency,
             **self._final_metadata,
         }
 

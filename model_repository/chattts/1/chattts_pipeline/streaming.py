@@ -10,7 +10,9 @@ behind, until the samples of the last step have come out.
 With P samples per step, T steps make P * T - P / 2 samples.
 """
 
+import copy
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,24 +60,27 @@ class VocoderChunk:
     """(state size,), as the call before returned it."""
 
 
-class SegmentStream:
-    """The steps of one segment that wait for the vocoder, and the vocoder's state between calls."""
+class AudioStream(Protocol):
+    """One segment on its way through the vocoder: steps in, calls to make, samples out."""
 
-    def __init__(self, sizes: VocoderSizes) -> None:
-        self.num_steps = 0
+    @property
+    def num_steps(self) -> int:
         """Steps known."""
-        self.num_sent = 0
-        """Samples that came out."""
-        self._sizes = sizes
-        self._waiting: list[FloatArray] = []
-        self._position = sizes.first_chunk_steps - sizes.chunk_steps
-        self._state = np.zeros(sizes.state_size, np.float32)
+
+    @property
+    def first_steps(self) -> int:
+        """Steps to ask of the token model before anything else."""
+
+    @property
+    def chunk_steps(self) -> int:
+        """Steps to ask of the token model at a time from then on."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all samples of the steps known have come out."""
 
     def append(self, hidden: FloatArray) -> None:
         """Add the hidden states (T, H) of the next steps."""
-        if len(hidden):
-            self._waiting.append(hidden)
-            self.num_steps += len(hidden)
 
     def next_chunk(self, has_ended: bool) -> VocoderChunk | None:
         """Return the next call's inputs, or None while it needs more steps or nothing is left.
@@ -83,6 +88,53 @@ class SegmentStream:
         Args:
             has_ended: No more steps will come.
         """
+
+    def accept(self, audio: FloatArray, next_state: FloatArray) -> FloatArray:
+        """Take over what the call with the last chunk returned.
+
+        Args:
+            audio: (C * P,) samples.
+            next_state: (state size,).
+
+        Returns:
+            The next samples of the segment, perhaps none.
+        """
+
+
+class SegmentStream:
+    """Exact: all that comes out is final. See AudioStream.
+
+    Args:
+        sizes: Sizes of the vocoder's tensors.
+        first_steps: Steps of the segment in the first chunk, 1 ... C; None: as many as bring the
+            first C steps of audio soonest. No choice changes a sample.
+    """
+
+    def __init__(self, sizes: VocoderSizes, first_steps: int | None = None) -> None:
+        self.num_steps = 0
+        self.num_sent = 0
+        """Samples that came out."""
+        self.first_steps = first_steps or sizes.first_chunk_steps
+        self.chunk_steps = sizes.chunk_steps
+        self._sizes = sizes
+        self._waiting: list[FloatArray] = []
+        self._position = self.first_steps - sizes.chunk_steps
+        self._state = np.zeros(sizes.state_size, np.float32)
+
+    def fork(self) -> "SegmentStream":
+        """Return an independent stream that is where this one is now."""
+        other = copy.copy(self)
+        other._waiting = list(self._waiting)
+        return other
+
+    def append(self, hidden: FloatArray) -> None:
+        """See AudioStream."""
+        if len(hidden):
+            self._waiting.append(hidden)
+            self.num_steps += len(hidden)
+
+    def next_chunk(self, has_ended: bool) -> VocoderChunk | None:
+        """See AudioStream."""
         sizes = self._sizes
         is_full = self.num_steps - self._position >= sizes.chunk_steps
         if not is_full and not (has_ended and not self.is_complete):
@@ -96,15 +148,7 @@ class SegmentStream:
         return VocoderChunk(hidden, mask, self._state)
 
     def accept(self, audio: FloatArray, next_state: FloatArray) -> FloatArray:
-        """Take over what the call with the last chunk returned.
-
-        Args:
-            audio: (C * P,) samples.
-            next_state: (state size,).
-
-        Returns:
-            The samples of the segment among them, perhaps none.
-        """
+        """See AudioStream."""
         sizes = self._sizes
         start = sizes.samples_per_step * (self._position - sizes.context_steps)
         end = min(sizes.total_samples(self.num_steps), start + len(audio))
@@ -116,7 +160,7 @@ class SegmentStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all samples of the steps known have come out."""
+        """See AudioStream."""
         return self.num_sent == self._sizes.total_samples(self.num_steps)
 
     def _take(self, num_steps: int) -> FloatArray:
