@@ -110,11 +110,15 @@ _TRITON_CODES = {
 }
 # The server's messages about an argument start with its name and a colon.
 _FIELD = re.compile(r"([a-z][a-z0-9_]*): ")
+# Triton's message where the process of a model has died or hangs; its status varies.
+_DEAD = re.compile(r"\bStub process .* is not healthy\b")
 _CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
 
 
 def error_from_status(code: str, message: str, request_id: str) -> ChatTTSError:
     """The error for a gRPC status name; an unlisted status is a `ServerError`."""
+    if _DEAD.search(message):
+        code = "UNAVAILABLE"
     kind = _ERRORS.get(code, ServerError)
     if kind is InvalidRequestError:
         match = _FIELD.match(message)

@@ -13,6 +13,11 @@ from chattts_pipeline.errors import child_error
         ("INVALID_ARG: prompt: too long", "INVALID_ARG", "prompt: too long"),
         ("Failed, message: CANCELLED: gone", "CANCELLED", "gone"),
         ("Model 'm' is not ready.", "UNAVAILABLE", "m is not ready; try again in a few seconds"),
+        (
+            "Stub process 'm_0_0' is not healthy.",
+            "UNAVAILABLE",
+            "m has died or hangs; try again in a few seconds",
+        ),
         ("out of memory", "INTERNAL", "m: out of memory"),
     ],
 )

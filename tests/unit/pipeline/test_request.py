@@ -159,7 +159,7 @@ def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, all
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"speed": 2}', "unknown key 'speed'; allowed: list_voices, split"),
+        ('{"speed": 2}', "unknown key 'speed'; allowed: list_voices, health, split"),
         ('{"split": 1}', "split is 1; allowed: true, false"),
         ('{"split": null}', "split is None; allowed: true, false"),
         ("[1]", "not a JSON object"),
@@ -212,9 +212,10 @@ def test_pauses_laughter_and_plain_brackets_pass(text: str) -> None:
     assert read(text=string(text)).text == text
 
 
-def test_listing_voices_needs_no_text() -> None:
-    request = read(text=string(""), options=string(json.dumps({"list_voices": True})))
-    assert request.options.list_voices
+@pytest.mark.parametrize("switch", ["list_voices", "health"])
+def test_what_answers_without_speech_needs_no_text(switch: str) -> None:
+    request = read(text=string(""), options=string(json.dumps({switch: True})))
+    assert getattr(request.options, switch)
 
 
 TYPES: dict[str, Any] = {

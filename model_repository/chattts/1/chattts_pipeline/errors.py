@@ -7,6 +7,7 @@ ErrorCode = Literal["INVALID_ARG", "UNAVAILABLE", "CANCELLED", "INTERNAL"]
 
 _PREFIXED = re.compile(r"\b(INVALID_ARG|UNAVAILABLE|CANCELLED|INTERNAL): (.*)", re.DOTALL)
 _NOT_READY = "is not ready"
+_MODEL_DEAD = "is not healthy"
 
 
 class SpeechError(Exception):
@@ -37,4 +38,6 @@ def child_error(model: str, message: str) -> SpeechError:
         return SpeechError(cast(ErrorCode, found[1]), found[2])
     if _NOT_READY in message:
         return SpeechError("UNAVAILABLE", f"{model} is not ready; try again in a few seconds")
+    if _MODEL_DEAD in message:
+        return SpeechError("UNAVAILABLE", f"{model} has died or hangs; try again in a few seconds")
     return SpeechError("INTERNAL", f"{model}: {message}")

@@ -54,6 +54,8 @@ class Options:
 
     list_voices: bool = False
     """Answer with the voices instead of speech."""
+    health: bool = False
+    """Answer whether the models behind answer, instead of speech."""
     split: bool = True
     """Cut the text into sentences."""
 
@@ -124,7 +126,7 @@ class SpeechRequest:
         values = _read_numbers(inputs) | _read_switches(inputs) | _read_choices(inputs)
         options = _read_options(inputs)
         text = _read_text(inputs, max_text_characters)
-        if not options.list_voices:
+        if not (options.list_voices or options.health):
             _check_text(text, special_tokens)
         request = cls(text=text, options=options, **values)
         most = request.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
