@@ -11,6 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 import server_files
+import server_health
+import supervisor
 import tomllib
 import yaml
 
@@ -69,7 +71,7 @@ def test_thread_pool_has_room_for_every_stream() -> None:
 def test_grace_period_is_longer_than_the_drain(service: dict[str, Any]) -> None:
     seconds = re.fullmatch(r"(\d+)s", service["stop_grace_period"])
     assert seconds is not None
-    assert int(seconds[1]) > server_files.EXIT_TIMEOUT_S
+    assert int(seconds[1]) > server_files.EXIT_TIMEOUT_S + supervisor.DRAIN_MARGIN_S
 
 
 def test_container_is_hardened(service: dict[str, Any]) -> None:
@@ -86,8 +88,16 @@ def test_ports_are_published_on_loopback(service: dict[str, Any]) -> None:
     assert service["ports"] == [f"127.0.0.1:{port}:{port}" for port in (8000, 8001, 8002)]
 
 
-def test_health_is_readiness_and_shared_memory_is_set(service: dict[str, Any]) -> None:
-    assert service["healthcheck"]["test"][-1] == "http://127.0.0.1:8000/v2/health/ready"
+def test_health_is_what_the_models_answer(service: dict[str, Any]) -> None:
+    kind, curl, *options, data, body, url = service["healthcheck"]["test"]
+    assert (kind, curl) == ("CMD", "curl")
+    assert "--fail" in options
+    assert data == "--data"
+    assert json.loads(body) == json.loads(server_health.HEALTH_BODY)
+    assert url == f"http://127.0.0.1:8000{server_health.HEALTH_PATH}"
+
+
+def test_shared_memory_and_restart_are_set(service: dict[str, Any]) -> None:
     assert service["shm_size"] == "1gb"
     assert service["restart"] == "unless-stopped"
 
@@ -112,6 +122,21 @@ def test_dockerfile_copies_files_that_exist_and_are_sent() -> None:
     for source in sources:
         assert (ROOT / source).is_file()
         assert f"!{source}" in sent
+
+
+def test_supervisor_has_every_module_that_it_imports() -> None:
+    copies = "".join(re.findall(r"^COPY .+$", DOCKERFILE, re.MULTILINE))
+    copied = set(re.findall(r"embedded/(\w+)\.py", copies))
+    waiting, needed = ["supervise"], set()
+    while waiting:
+        needed.add(module := waiting.pop())
+        source = (ROOT / "embedded" / f"{module}.py").read_text()
+        imported = set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE))
+        waiting += [name for name in imported - needed if (ROOT / f"embedded/{name}.py").exists()]
+    assert copied == needed
+    command = re.search(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)
+    assert command is not None
+    assert json.loads(command[1])[-2:] == ["python3", "/opt/chattts/supervise.py"]
 
 
 @pytest.mark.parametrize("extra", ["server", "torch"])
