@@ -285,11 +285,31 @@ class TokenModel:
 
 
 class Vocoder:
-    """chattts_vocoder through BLS, one chunk per call; Triton batches the calls."""
+    """chattts_vocoder through BLS, one chunk per call; Triton batches the calls.
+
+    A batch that the runtime refuses is an error for each request in it. So a call that fails in the
+    runtime is made once more, which its state allows, and one at a time: what failed together does
+    not meet again.
+    """
 
     NAME = "chattts_vocoder"
+    RUNTIME_ERROR = "onnx runtime error"
+    """In the messages of the onnxruntime backend, and of its stand-in; not if a process died."""
+    _second_try = threading.Lock()
 
     def decode(
+        self, chunk: VocoderChunk
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        try:
+            return self._call(chunk)
+        except SpeechError as error:
+            if self.RUNTIME_ERROR not in error.message:
+                raise
+            pb_utils.Logger.log_warn(f"chattts: tried again: {error.message}")
+        with self._second_try:
+            return self._call(chunk)
+
+    def _call(
         self, chunk: VocoderChunk
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         inputs = {"hidden": chunk.hidden, "mask": chunk.mask, "state": chunk.state}
