@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import server_guard
 import server_traces
+from http_exchange import NO_ANSWER, NOT_FOUND, OK
 from server_files import (
     EXIT_TIMEOUT_S,
     EmbeddedServerError,
@@ -34,7 +35,7 @@ from server_files import (
     server_environment,
 )
 from server_health import HEALTH_BODY, HEALTH_PATH, READY_PATH
-from server_log import explain_failure, has_crashed
+from server_log import explain_failure, has_crashed, has_no_voice
 from supervisor import KILL, STARTED, STOP, WELL, Job
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
@@ -235,8 +236,8 @@ class EmbeddedServer:
         self._log_offset = self.log_file.stat().st_size
 
     def _wait_until_ready(self, deadline: float) -> None:
-        while not (self.is_ready() and self._is_guarded):
-            if self.pid is None:
+        while not (self.is_ready() and self._has_spoken() and self._is_guarded):
+            if self.pid is None or has_no_voice(self.log()):
                 self._fail("the server did not start")
             if time.monotonic() > deadline:
                 self._fail(f"the server was not ready after {self._start_timeout_s:g} s")
@@ -270,24 +271,29 @@ class EmbeddedServer:
 
         Release 2.51 says True as long as all models are loaded, dead or not.
         """
-        return self._is_fine("GET", READY_PATH, None)
+        return self._status("GET", READY_PATH, None) == OK
 
     def is_healthy(self) -> bool:
         """Let the model `chattts` ask the token model and the vocoder; False without good answers.
 
         The check does not count as a running request, and works however many there are.
         """
-        return self._is_fine("POST", HEALTH_PATH, HEALTH_BODY)
+        return self._status("POST", HEALTH_PATH, HEALTH_BODY) == OK
 
-    def _is_fine(self, method: str, path: str, body: str | None) -> bool:
+    def _has_spoken(self) -> bool:
+        """Whether the model `chattts` has spoken its warm-up, if it is served."""
+        return self._status("POST", HEALTH_PATH, HEALTH_BODY) in (OK, NOT_FOUND)
+
+    def _status(self, method: str, path: str, body: str | None) -> int:
+        """Ask; return the HTTP status, NO_ANSWER if the server does not answer or does not run."""
         if self.ports is None:
-            return False
+            return NO_ANSWER
         connection = http.client.HTTPConnection(self.http_url, timeout=_HEALTH_LIMIT_S)
         try:
             connection.request(method, path, body)
-            return connection.getresponse().status == 200
+            return connection.getresponse().status
         except (OSError, http.client.HTTPException):
-            return False
+            return NO_ANSWER
         finally:
             connection.close()
 

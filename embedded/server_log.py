@@ -13,6 +13,8 @@ _REASON = re.compile(
     re.VERBOSE,
 )
 _CRASH = re.compile(r"^terminate called|^Signal \(\d+\) received", re.MULTILINE)
+_NO_VOICE = "chattts: warm-up failed: "
+"""Written by the model `chattts`."""
 _NOT_A_REASON = ("CudaDriverHelper has not been initialized", "ERROR: Failed to create instance")
 _NOT_IN_TAIL = re.compile(r"\||\+--|I\d{4}\s.*\s(?:server|tritonserver|metrics)\.cc:\d+\]|\s*$")
 
@@ -31,6 +33,11 @@ def failure_reasons(log: str) -> list[str]:
 def has_crashed(log: str) -> bool:
     """Whether the server ended by a fault of its own, not by refusing a model."""
     return _CRASH.search(log) is not None
+
+
+def has_no_voice(log: str) -> bool:
+    """Whether all models have loaded, but the first speech through them failed."""
+    return _NO_VOICE in log
 
 
 def explain_failure(log: str) -> str:

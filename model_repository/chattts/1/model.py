@@ -6,6 +6,7 @@ Requests are checked in `execute`; a good one goes to a bounded pool, so `execut
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import threading
 import time
@@ -20,9 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 from chattts_pipeline import (
+    WARM_UP_REQUEST,
     AudioEncoder,
+    Caller,
     Checkpoint,
     FinishedCalls,
+    Health,
     LowLatency,
     Services,
     Settings,
@@ -39,6 +43,7 @@ from chattts_pipeline import (
     child_error,
     outside_vocabulary_warning,
     spoken_segments,
+    warm_up,
 )
 
 Answer = TypeVar("Answer")
@@ -49,6 +54,16 @@ DRAWN_SEED_BITS = 53
 # Request parameter of chattts_unary: server 2.51 replaces the code of a BLS child's error by
 # INTERNAL, so the code has to travel in the message.
 CODE_IN_ERRORS = "code_in_errors"
+
+# Input of the warm-up request alone. config.pbtxt does not declare it, so no caller can send it.
+WARM_UP_INPUT = "warm_up"
+
+# What the log says when that speech failed; the embedded server's launcher looks for it.
+WARM_UP_FAILED = "chattts: warm-up failed: "
+
+# As long as the file exists that this environment variable names, new requests are refused. The
+# supervisor sets it (embedded/supervisor.py).
+DRAIN_FILE_VARIABLE = "CHATTTS_DRAIN_FILE"
 
 RUNNING_METRIC = "chattts_running_requests"
 
@@ -76,7 +91,11 @@ class TritonPythonModel:
             "untrained": self._checkpoint.untrained,
         }
         self._finished_calls = FinishedCalls()
+        self._drain_file = os.environ.get(DRAIN_FILE_VARIABLE)
+        self._version = int(args["model_version"])
         self._running = RunningGauge(args["model_version"])
+        self._is_warm = threading.Event()
+        self._is_ending = threading.Event()
         self._start_threads()
 
     def _start_threads(self) -> None:
@@ -86,8 +105,8 @@ class TritonPythonModel:
         self._streams = ThreadPoolExecutor(max_streams, "stream")
         self._readers = ThreadPoolExecutor(max_readers, "reader")
         self._services = Services(
-            TokenModel(self._finished_calls),
-            Vocoder(),
+            TokenModel(self._version, self._finished_calls),
+            Vocoder(self._version),
             self._readers,
             VocoderSizes(
                 self._checkpoint.context_steps,
@@ -102,19 +121,30 @@ class TritonPythonModel:
                 self._settings.low_latency_lookahead_steps, self._settings.low_latency_first_steps
             ),
         )
+        self._health = Health(
+            self._services.tokens, self._services.vocoder, self._services.vocoder_sizes
+        )
 
     def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:
         for request in requests:
             responses = Responses(request, self._finished_calls, self._checkpoint.sample_rate)
-            self._guarded(responses, self._accept, request, responses)
+            if pb_utils.get_input_tensor_by_name(request, WARM_UP_INPUT):
+                answer = WarmUpAnswer(responses)
+                self._streams.submit(self._guarded, answer, self._warm_up, answer)
+            else:
+                self._guarded(responses, self._accept, request, responses)
 
     def finalize(self) -> None:
-        """Wait for the running streams, then for their readers."""
+        """Wait for the running streams, then for their readers, and for the health check."""
+        self._is_ending.set()
         self._streams.shutdown(wait=True)
         self._readers.shutdown(wait=True)
+        self._health.close()
         self._finished_calls.clear()
 
-    def _guarded(self, responses: Responses, work: Callable[..., None], *arguments: object) -> None:
+    def _guarded(
+        self, responses: Responses | WarmUpAnswer, work: Callable[..., None], *arguments: object
+    ) -> None:
         """Run `work`; whatever goes wrong becomes the one error response of the request."""
         try:
             work(*arguments)
@@ -133,6 +163,9 @@ class TritonPythonModel:
                 max_text_characters=self._settings.max_text_characters,
                 special_tokens=self._checkpoint.special_tokens,
             )
+            if wanted.options.health:
+                self._check_health(request_id, responses)
+                return
             plan = self._plan(wanted, request_id)
         except ValueError as error:
             raise SpeechError("INVALID_ARG", str(error)) from error
@@ -146,15 +179,57 @@ class TritonPythonModel:
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
         self._running.add(1)
+        try:
+            # after the gauge: whoever drains makes the file and then looks at the gauge
+            self._refuse_if_draining()
+        except SpeechError:
+            self._release_slot()
+            raise
         self._streams.submit(self._stream, speech, responses)
+
+    def _refuse_if_draining(self) -> None:
+        if self._drain_file and os.path.exists(self._drain_file):
+            raise SpeechError("UNAVAILABLE", "the server is shutting down; try another one")
+
+    def _check_health(self, request_id: str, responses: Responses) -> None:
+        """Answer from another thread; neither a running request nor bounded by their number."""
+        self._refuse_if_draining()
+        self._health.submit(
+            lambda: self._guarded(responses, self._answer_health, request_id, responses)
+        )
+
+    def _answer_health(self, request_id: str, responses: Responses) -> None:
+        if not self._is_warm.is_set():
+            raise SpeechError("UNAVAILABLE", "the first speech has not ended; try again in 1 s")
+        self._health.ask()
+        # not for its answer: it lets go of the finished calls, see FinishedCalls
+        responses.is_cancelled()
+        healthy = {"request_id": request_id, "healthy": True}
+        responses.send(np.zeros(0, np.float32), healthy | self._facts, is_final=True)
+
+    def _warm_up(self, answer: WarmUpAnswer) -> None:
+        if warm_up(self._speak_warm_up, put_off=answer.send, pause=self._is_ending.wait):
+            answer.send()
+            self._is_warm.set()
+
+    def _speak_warm_up(self, caller: Caller) -> None:
+        plan = self._plan(WARM_UP_REQUEST, "warm-up")
+        speech = Speech(plan, self._services, caller, self._facts, time.monotonic())
+        try:
+            speech.run()
+        finally:
+            speech.drain()
 
     def _stream(self, speech: Speech, responses: Responses) -> None:
         try:
             self._guarded(responses, speech.run)
             speech.drain()
         finally:
-            self._running.add(-1)
-            self._slots.release()
+            self._release_slot()
+
+    def _release_slot(self) -> None:
+        self._running.add(-1)
+        self._slots.release()
 
     def _plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
         voice = self._voices.find(request.voice)
@@ -249,6 +324,29 @@ class Responses:
             sender.send(response, flags)
 
 
+class WarmUpAnswer:
+    """The answer to the warm-up request; Triton waits for it before it calls this model ready."""
+
+    def __init__(self, responses: Responses) -> None:
+        self._responses = responses
+        self._is_sent = False
+
+    def send(self) -> None:
+        """Let Triton go on."""
+        self._responses.send(np.zeros(0, np.float32), {}, is_final=True)
+        self._is_sent = True
+
+    def fail(self, code: str, message: str) -> None:
+        """Make Triton refuse this version; where it has gone on, end this process instead.
+
+        A front that cannot speak must not look ready.
+        """
+        pb_utils.Logger.log_error(f"{WARM_UP_FAILED}{message}")
+        if self._is_sent:
+            os._exit(1)
+        self._responses.fail(code, f"warm-up: {message}")
+
+
 class TokenModel:
     """chattts_gpt through BLS: each chunk is a call of its own with one response.
 
@@ -259,7 +357,8 @@ class TokenModel:
     NAME = "chattts_gpt"
     OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
 
-    def __init__(self, finished_calls: FinishedCalls) -> None:
+    def __init__(self, version: int, finished_calls: FinishedCalls) -> None:
+        self._version = version
         self._finished_calls = finished_calls
 
     def generate(self, inputs: Tensors) -> Iterator[TokenChunk]:
@@ -273,7 +372,7 @@ class TokenModel:
         self._call({"cancel": _text(request_id)})
 
     def _call(self, inputs: Tensors) -> TokenChunk:
-        request = _bls_request(self.NAME, inputs, self.OUTPUTS)
+        request = _bls_request(self.NAME, self._version, inputs, self.OUTPUTS)
         call = _exec(self.NAME, lambda: request.exec(decoupled=True))
         try:
             (response,) = call
@@ -297,6 +396,9 @@ class Vocoder:
     """In the messages of the onnxruntime backend, and of its stand-in; not if a process died."""
     _second_try = threading.Lock()
 
+    def __init__(self, version: int) -> None:
+        self._version = version
+
     def decode(
         self, chunk: VocoderChunk
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -314,7 +416,7 @@ class Vocoder:
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         inputs = {"hidden": chunk.hidden, "mask": chunk.mask, "state": chunk.state}
         rows = {name: array[np.newaxis] for name, array in inputs.items()}
-        request = _bls_request(self.NAME, rows, ["audio", "next_state"])
+        request = _bls_request(self.NAME, self._version, rows, ["audio", "next_state"])
         response = _exec(self.NAME, request.exec)
         _raise_error(self.NAME, response)
         return _output(response, "audio")[0], _output(response, "next_state")[0]
@@ -327,10 +429,13 @@ def _exec(model: str, call: Callable[[], Answer]) -> Answer:
         raise child_error(model, str(error)) from error
 
 
-def _bls_request(model: str, inputs: Tensors, outputs: Sequence[str]) -> pb_utils.InferenceRequest:
+def _bls_request(
+    model: str, version: int, inputs: Tensors, outputs: Sequence[str]
+) -> pb_utils.InferenceRequest:
     tensors = [pb_utils.Tensor(name, np.ascontiguousarray(array)) for name, array in inputs.items()]
     return pb_utils.InferenceRequest(
         model_name=model,
+        model_version=version,
         inputs=tensors,
         requested_output_names=list(outputs),
         preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),

@@ -1,7 +1,11 @@
-"""chattts_unary: the whole utterance of chattts in one response, for HTTP /infer and unary gRPC."""
+"""chattts_unary: the whole utterance of chattts in one response, for HTTP /infer and unary gRPC.
+
+Version N asks version N of chattts.
+"""
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401  # Triton's stub does at the first request, which would wait 20 ms
 import json
 from collections.abc import Mapping, Sequence
 
@@ -19,6 +23,7 @@ class TritonPythonModel:
 
     def initialize(self, args: Mapping[str, str]) -> None:
         config = json.loads(args["model_config"])
+        self._version = int(args["model_version"])
         self._input_names = [entry["name"] for entry in config["input"]]
         self._output_names = [entry["name"] for entry in config["output"]]
 
@@ -51,6 +56,7 @@ class TritonPythonModel:
         tensors["stream"] = pb_utils.Tensor("stream", np.array([False]))
         return pb_utils.InferenceRequest(
             model_name=CHATTTS,
+            model_version=self._version,
             request_id=request.request_id(),
             inputs=[tensor for tensor in tensors.values() if tensor is not None],
             requested_output_names=self._output_names,

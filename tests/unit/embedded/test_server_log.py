@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from server_log import explain_failure, failure_reasons, has_crashed
+from server_log import explain_failure, failure_reasons, has_crashed, has_no_voice
 
 HEAD = """\
 I1129 14:03:39.775879 6100 pinned_memory_manager.cc:283] "Pinned memory pool disabled"
@@ -66,3 +66,10 @@ def test_empty_log_is_said_to_be_empty_of_errors() -> None:
 def test_a_crash_is_told_from_a_refusal(line: str) -> None:
     assert has_crashed(f"{HEAD}{line}\n")
     assert not has_crashed(HEAD + MODEL_ERROR + TAIL)
+
+
+def test_a_front_that_cannot_speak_is_found_with_its_reason() -> None:
+    log = HEAD + 'E1129 14:03:40.1 6100 model.py:340] "chattts: warm-up failed: chattts_gpt: x"\n'
+    assert has_no_voice(log)
+    assert failure_reasons(log) == ["chattts: warm-up failed: chattts_gpt: x"]
+    assert not has_no_voice(HEAD + TAIL)

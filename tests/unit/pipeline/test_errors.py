@@ -18,6 +18,7 @@ from chattts_pipeline.errors import child_error
             "UNAVAILABLE",
             "m has died or hangs; try again in a few seconds",
         ),
+        ("Server not ready", "UNAVAILABLE", "the server is starting or stopping; try again in 1 s"),
         ("out of memory", "INTERNAL", "m: out of memory"),
     ],
 )

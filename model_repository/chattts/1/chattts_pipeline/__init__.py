@@ -1,24 +1,30 @@
 """The front of ChatTTS: request checks, text, voices, streaming, and a request's life."""
 
 from .audio import AudioEncoder
-from .errors import SpeechError, child_error
+from .errors import ServerNotReadyError, SpeechError, child_error
 from .finished_calls import FinishedCalls
+from .health import Health
 from .pacing import LowLatency
 from .request import SpeechRequest
 from .segment import SpeechPlan
-from .services import Services, Tensors, TokenChunk
+from .services import Caller, Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
 from .speakers import VoiceRegistry
 from .speech import Speech
 from .streaming import VocoderChunk, VocoderSizes
 from .text import spoken_segments
 from .vocabulary import Vocabulary, outside_vocabulary_warning
+from .warm_up import WARM_UP_REQUEST, warm_up
 
 __all__ = [
+    "WARM_UP_REQUEST",
     "AudioEncoder",
+    "Caller",
     "Checkpoint",
     "FinishedCalls",
+    "Health",
     "LowLatency",
+    "ServerNotReadyError",
     "Services",
     "Settings",
     "Speech",
@@ -34,4 +40,5 @@ __all__ = [
     "child_error",
     "outside_vocabulary_warning",
     "spoken_segments",
+    "warm_up",
 ]

@@ -6,8 +6,9 @@ from typing import Literal, cast
 ErrorCode = Literal["INVALID_ARG", "UNAVAILABLE", "CANCELLED", "INTERNAL"]
 
 _PREFIXED = re.compile(r"\b(INVALID_ARG|UNAVAILABLE|CANCELLED|INTERNAL): (.*)", re.DOTALL)
-_NOT_READY = "is not ready"
+_MODEL_NOT_READY = "is not ready"
 _MODEL_DEAD = "is not healthy"
+_SERVER_NOT_READY = "Server not ready"
 
 
 class SpeechError(Exception):
@@ -24,6 +25,13 @@ class SpeechError(Exception):
         self.message = message
 
 
+class ServerNotReadyError(SpeechError):
+    """The server takes no calls between its models: not all are loaded yet, or it is stopping."""
+
+    def __init__(self) -> None:
+        super().__init__("UNAVAILABLE", "the server is starting or stopping; try again in 1 s")
+
+
 def child_error(model: str, message: str) -> SpeechError:
     """Turn the error message of a child model into the error of the request.
 
@@ -36,7 +44,9 @@ def child_error(model: str, message: str) -> SpeechError:
     found = _PREFIXED.search(message)
     if found:
         return SpeechError(cast(ErrorCode, found[1]), found[2])
-    if _NOT_READY in message:
+    if _SERVER_NOT_READY in message:
+        return ServerNotReadyError()
+    if _MODEL_NOT_READY in message:
         return SpeechError("UNAVAILABLE", f"{model} is not ready; try again in a few seconds")
     if _MODEL_DEAD in message:
         return SpeechError("UNAVAILABLE", f"{model} has died or hangs; try again in a few seconds")
