@@ -122,10 +122,10 @@ def audio(responses: list[Response]) -> Array:
     return np.concatenate([response.samples for response in responses])
 
 
-def unary_grpc(server: EmbeddedServer, **values: Any) -> Response:
+def unary_grpc(server: EmbeddedServer, *, timeout_s: float = TIMEOUT_S, **values: Any) -> Response:
     """Ask chattts_unary over gRPC."""
     with tritonclient.grpc.InferenceServerClient(server.grpc_url) as client:
-        return _ask_unary(client, tritonclient.grpc, values, client_timeout=TIMEOUT_S)
+        return _ask_unary(client, tritonclient.grpc, values, client_timeout=timeout_s)
 
 
 def unary_http(server: EmbeddedServer, **values: Any) -> Response:

@@ -85,9 +85,11 @@ def test_engine_pipeline_and_client_know_nothing_of_each_other(package: Path) ->
 
 
 def test_only_the_adapters_know_triton() -> None:
-    files = importers(product_sources(), TRITON)
+    """They lie beside each other in a version folder, or are a backend's model.py."""
+    files = {Path(file) for file in importers(product_sources(), TRITON)}
     assert files
-    assert {Path(file).name for file in files} == {"model.py"}
+    for file in files:
+        assert file.parent.name == "1" or file.name == "model.py", file
 
 
 @pytest.mark.parametrize("module", ["scheduler", "block_manager", "sequence", "sampling_params"])

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio  # noqa: F401  # Triton's stub does at the first request, which would wait 20 ms
 import json
+import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
 
 CHATTTS = "chattts"
 
-# Asks chattts to begin its error messages with the code, which BLS in server 2.51 loses.
-PARAMETERS = {"code_in_errors": True}
+CANCEL_POLL_S = 0.05
+"""How often a waiting request looks whether its caller has gone."""
 
 
 class TritonPythonModel:
@@ -26,43 +29,66 @@ class TritonPythonModel:
         self._version = int(args["model_version"])
         self._input_names = [entry["name"] for entry in config["input"]]
         self._output_names = [entry["name"] for entry in config["output"]]
+        self._thread = ThreadPoolExecutor(1, "speech")
+        self._calls: list[object] = []
 
     def execute(
         self, requests: Sequence[pb_utils.InferenceRequest]
     ) -> list[pb_utils.InferenceResponse]:
-        return [self._answer(request) for request in requests]
+        answers = []
+        for request in requests:
+            answers.append(self._answer(request))
+            # Not for its answer: it returns when Triton's stub has forgotten the finished calls,
+            # which it does without Python's lock, so that they must not go before (see
+            # FinishedCalls of chattts).
+            request.is_cancelled()
+            self._calls.clear()
+        return answers
+
+    def finalize(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
 
     def _answer(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceResponse:
-        try:
-            call = self._call(request).exec(decoupled=True)
-        except pb_utils.TritonModelException as error:
-            return _failure("UNAVAILABLE", str(error))
-        answer = _failure("INTERNAL", f"{CHATTTS} gave no answer")
-        for response in call:
-            if response.has_error():
-                answer = _failed(response.error().message())
-            elif response.output_tensors():
-                answer = pb_utils.InferenceResponse(response.output_tensors())
-        # Not for its answer: it returns when Triton's stub has forgotten the finished call, which
-        # it does without Python's lock, so that `call` must not go before (see FinishedCalls of
-        # chattts).
-        request.is_cancelled()
-        return answer
-
-    def _call(self, request: pb_utils.InferenceRequest) -> pb_utils.InferenceRequest:
+        """Let chattts speak, and stop it when the caller has gone."""
+        stop_key = uuid.uuid4().hex
         tensors = {
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
         tensors["stream"] = pb_utils.Tensor("stream", np.array([False]))
-        return pb_utils.InferenceRequest(
+        inputs = [tensor for tensor in tensors.values() if tensor is not None]
+        # chattts begins its error messages with the code, which BLS in server 2.51 loses
+        parameters = {"code_in_errors": True, "stop_key": stop_key}
+        speech = self._thread.submit(self._ask, inputs, parameters, request.request_id())
+        while wait([speech], CANCEL_POLL_S).not_done:
+            if request.is_cancelled():
+                # again until it ends: the first one may overtake the request
+                nothing = pb_utils.Tensor("text", np.array([b""], np.object_))
+                self._ask([nothing], {"stop": stop_key})
+        return speech.result()
+
+    def _ask(
+        self, inputs: list[pb_utils.Tensor], parameters: Mapping[str, Any], request_id: str = ""
+    ) -> pb_utils.InferenceResponse:
+        """Make one call of chattts, which answers it once."""
+        request = pb_utils.InferenceRequest(
             model_name=CHATTTS,
             model_version=self._version,
-            request_id=request.request_id(),
-            inputs=[tensor for tensor in tensors.values() if tensor is not None],
+            request_id=request_id,
+            inputs=inputs,
             requested_output_names=self._output_names,
             preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
-            parameters=PARAMETERS,
+            parameters=dict(parameters),
         )
+        try:
+            call = request.exec(decoupled=True)
+        except pb_utils.TritonModelException as error:
+            return _failure("UNAVAILABLE", str(error))
+        self._calls.append(call)
+        (response,) = call
+        if response.has_error():
+            return _failed(response.error().message())
+        return pb_utils.InferenceResponse(response.output_tensors())
 
 
 def _failed(message: str) -> pb_utils.InferenceResponse:

@@ -1,0 +1,142 @@
+"""Who asked chattts, through Triton: responses, cancellation, and the count of running requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import triton_python_backend_utils as pb_utils
+from chattts_pipeline import AudioEncoder, FinishedCalls
+
+# Request parameter of chattts_unary: server 2.51 replaces the code of a BLS child's error by
+# INTERNAL, so the code has to travel in the message.
+CODE_IN_ERRORS = "code_in_errors"
+
+# Request parameter of chattts_unary too: a secret name of the request, by which a second one with
+# nothing but STOP stops it. Server 2.51 passes no cancellation on to BLS children.
+STOP_KEY, STOP = "stop_key", "stop"
+
+# What the log says when the first speech failed; the embedded server's launcher looks for it.
+WARM_UP_FAILED = "chattts: warm-up failed: "
+
+RUNNING_METRIC = "chattts_running_requests"
+
+
+class RunningGauge:
+    """Requests that are being spoken, as a metric.
+
+    Whoever stops the server reads it: server 2.51 refuses BLS calls from SIGTERM on, so running
+    requests have to end before. One change at a time: two at once crash the server.
+    """
+
+    def __init__(self, version: str) -> None:
+        self._family = pb_utils.MetricFamily(
+            RUNNING_METRIC, "Requests that chattts is speaking", pb_utils.MetricFamily.GAUGE
+        )
+        self._metric = self._family.Metric(labels={"version": version})
+        self._lock = threading.Lock()
+
+    def add(self, change: int) -> None:
+        """Count requests that begin (positive) or end."""
+        with self._lock:
+            self._metric.increment(change)
+
+
+class Responses:
+    """The responses of one request: audio in order, then exactly one with the final flag.
+
+    Looking for a cancellation after the final flag would crash the server, so one lock serialises
+    both and the sender is forgotten with the flag.
+    """
+
+    def __init__(
+        self, request: pb_utils.InferenceRequest, finished_calls: FinishedCalls, sample_rate: int
+    ) -> None:
+        self._sender: pb_utils.InferenceResponseSender | None = request.get_response_sender()
+        parameters = json.loads(request.parameters() or "{}")
+        self._has_code_in_errors = CODE_IN_ERRORS in parameters
+        self.stop_key = str(parameters.get(STOP_KEY, ""))
+        """By this the request can be stopped; empty: it cannot."""
+        self.stops = str(parameters.get(STOP, ""))
+        """The stop_key of the request that this one is to stop."""
+        self._is_stopped = False
+        self._finished_calls = finished_calls
+        self._sample_rate = sample_rate
+        self._lock = threading.Lock()
+        self._encoder = AudioEncoder("f32", sample_rate, is_streamed=False)
+
+    def encode_as(self, encoding: str, is_streamed: bool) -> None:
+        """Choose the form of the audio, before the first is sent."""
+        self._encoder = AudioEncoder(encoding, self._sample_rate, is_streamed)
+
+    def stop(self) -> None:
+        """Count as cancelled from now on."""
+        self._is_stopped = True
+
+    def is_cancelled(self) -> bool:
+        """Say whether the caller has gone; see FinishedCalls for what else asking does."""
+        with self._lock:
+            if self._sender is None:
+                return False
+            return self._finished_calls.is_cancelled(self._sender) or self._is_stopped
+
+    def send(
+        self, samples: npt.NDArray[np.float32], metadata: Mapping[str, Any], is_final: bool
+    ) -> None:
+        """Send one piece of audio (S,); after the final one nothing more is sent."""
+        audio, audio_bytes = self._encoder.encode(samples)
+        tensors = [
+            pb_utils.Tensor("audio", np.ascontiguousarray(audio, np.float32)),
+            pb_utils.Tensor("audio_bytes", np.array([audio_bytes], np.object_)),
+            pb_utils.Tensor("sample_rate", np.array([self._sample_rate], np.int32)),
+            pb_utils.Tensor("is_final", np.array([is_final], np.bool_)),
+            pb_utils.Tensor("metadata", _json(metadata)),
+        ]
+        self._send(pb_utils.InferenceResponse(tensors), is_final)
+
+    def fail(self, code: str, message: str) -> None:
+        """End the request with an error; `code` as pb_utils.TritonError names it."""
+        if self._has_code_in_errors:
+            message = f"{code}: {message}"
+        error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, code))
+        self._send(pb_utils.InferenceResponse(error=error), is_final=True)
+
+    def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
+        with self._lock:
+            if self._sender is None:
+                return
+            sender, self._sender = self._sender, None if is_final else self._sender
+            flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if is_final else 0
+            sender.send(response, flags)
+
+
+class WarmUpAnswer:
+    """The answer to the warm-up request; Triton waits for it before it calls this model ready."""
+
+    def __init__(self, responses: Responses) -> None:
+        self._responses = responses
+        self._is_sent = False
+
+    def send(self) -> None:
+        """Let Triton go on."""
+        self._responses.send(np.zeros(0, np.float32), {}, is_final=True)
+        self._is_sent = True
+
+    def fail(self, code: str, message: str) -> None:
+        """Make Triton refuse this version; where it has gone on, end this process instead.
+
+        A front that cannot speak must not look ready.
+        """
+        pb_utils.Logger.log_error(f"{WARM_UP_FAILED}{message}")
+        if self._is_sent:
+            os._exit(1)
+        self._responses.fail(code, f"warm-up: {message}")
+
+
+def _json(value: Mapping[str, Any]) -> npt.NDArray[np.object_]:
+    return np.array([json.dumps(value, ensure_ascii=False).encode()], np.object_)
