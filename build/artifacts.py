@@ -21,15 +21,13 @@ import vocoder_graph
 from checkpoint import Array, Checkpoint, CheckpointError
 from files import write_bytes, write_json
 from gpt_graph import Precision
+from repository import front_weights, gpt_weights, vocoder_file
 from safetensors.numpy import save
 from text_codes import decode_speaker
 
 Runner = Literal["onnx", "torch"]
 
 FORMAT = 1
-GPT_WEIGHTS = "chattts_gpt/1/weights"
-CHATTTS_WEIGHTS = "chattts/1/weights"
-VOCODER_FILE = "chattts_vocoder/1/model.onnx"
 WORDS_FILE = "domain_words.txt"
 VOICES_FILE = "voices.json"
 VOICE_FACTS = ("name", "language", "description")
@@ -46,13 +44,21 @@ class Written:
 
 
 class RepositoryWriter:
-    """Writes the files of one repository below `folder`."""
+    """Writes the files of one version below `folder`, as they lie in the repository."""
 
     def __init__(
-        self, checkpoint: Checkpoint, folder: Path, precision: Precision, runner: Runner
+        self,
+        checkpoint: Checkpoint,
+        folder: Path,
+        version: int,
+        precision: Precision,
+        runner: Runner,
     ) -> None:
         self._checkpoint = checkpoint
         self._folder = folder
+        self._gpt = gpt_weights(version)
+        self._front = front_weights(version)
+        self._vocoder = vocoder_file(version)
         self._precision: Precision = precision
         self._runner = runner
 
@@ -68,8 +74,8 @@ class RepositoryWriter:
         vocoder = vocoder_graph.write_hidden_vocoder(self._checkpoint)
         yield from self._small_files(tokenizer, vocoder.state_size)
         yield from self._gpt_files()
-        path = self._save(VOCODER_FILE, vocoder.onnx)
-        yield Written(VOCODER_FILE, selfcheck.check_vocoder(path, self._checkpoint))
+        path = self._save(self._vocoder, vocoder.onnx)
+        yield Written(self._vocoder, selfcheck.check_vocoder(path, self._checkpoint))
 
     def _save(self, name: str, data: bytes) -> Path:
         path = self._folder / name
@@ -90,7 +96,7 @@ class RepositoryWriter:
         }
         voices, default = read_voices(checkpoint)
         yield self._save_json(
-            f"{CHATTTS_WEIGHTS}/checkpoint.json",
+            f"{self._front}/checkpoint.json",
             {
                 **common,
                 "sample_rate": layout.SAMPLE_RATE,
@@ -102,24 +108,22 @@ class RepositoryWriter:
                 "default_voice": default,
             },
         )
-        yield self._save_json(f"{CHATTTS_WEIGHTS}/{VOICES_FILE}", {"voices": voices})
+        yield self._save_json(f"{self._front}/{VOICES_FILE}", {"voices": voices})
         yield self._save_json(
-            f"{GPT_WEIGHTS}/gpt_config.json",
+            f"{self._gpt}/gpt_config.json",
             {**common, "runner": self._runner, **asdict(checkpoint.gpt)},
         )
-        copies = [
-            (tokenizer, f"{folder}/tokenizer.json") for folder in (CHATTTS_WEIGHTS, GPT_WEIGHTS)
-        ]
+        copies = [(tokenizer, f"{folder}/tokenizer.json") for folder in (self._front, self._gpt)]
         words = checkpoint.root / WORDS_FILE
         if words.exists():
-            copies.append((words, f"{CHATTTS_WEIGHTS}/{WORDS_FILE}"))
+            copies.append((words, f"{self._front}/{WORDS_FILE}"))
         for source, name in copies:
             self._save(name, source.read_bytes())
             yield Written(name, "")
 
     def _gpt_files(self) -> Iterator[Written]:
         sizes, embed = self._checkpoint.gpt, self._checkpoint.load("Embed")
-        name = f"{GPT_WEIGHTS}/embeddings.safetensors"
+        name = f"{self._gpt}/embeddings.safetensors"
         codes = [embed[f"emb_code.{i}.weight"] for i in range(sizes.num_codebooks)]
         tables = {"emb_text": embed["emb_text.weight"], "emb_code": np.stack(codes)}
         self._save(name, save(tables))
@@ -130,7 +134,7 @@ class RepositoryWriter:
             return
         embeds = selfcheck.sample_embeddings(sizes, embed)
         hidden = reference_gpt.hidden_states(embeds, tensors, sizes)
-        name = f"{GPT_WEIGHTS}/gpt.onnx"
+        name = f"{self._gpt}/gpt.onnx"
         is_int8 = self._precision == "int8"
         scales = kv_calibration.calibrate(sizes, tensors, embed) if is_int8 else None
         path = self._save(name, gpt_graph.write_gpt(sizes, tensors, self._precision, scales))
@@ -140,11 +144,11 @@ class RepositoryWriter:
 
     def _head_files(self, embed: dict[str, Array], hidden: Array) -> Iterator[Written]:
         sizes = self._checkpoint.gpt
-        name = f"{GPT_WEIGHTS}/code_head.onnx"
+        name = f"{self._gpt}/code_head.onnx"
         path = self._save(name, gpt_graph.write_code_head(sizes, embed))
         wanted = reference_gpt.code_logits(hidden, embed, sizes)
         yield Written(name, selfcheck.check_head(path, hidden, wanted))
-        name = f"{GPT_WEIGHTS}/text_head.onnx"
+        name = f"{self._gpt}/text_head.onnx"
         path = self._save(name, gpt_graph.write_text_head(sizes, embed))
         wanted = reference_gpt.text_logits(hidden, embed)
         yield Written(name, selfcheck.check_head(path, hidden, wanted))
@@ -152,15 +156,16 @@ class RepositoryWriter:
     def _torch_file(self, tensors: dict[str, Array], embed: dict[str, Array]) -> Written:
         heads = ("text", *(f"code.{i}" for i in range(self._checkpoint.gpt.num_codebooks)))
         folded = {f"head_{head}.weight": gpt_graph.folded_head(embed, head) for head in heads}
-        name = f"{GPT_WEIGHTS}/gpt.safetensors"
+        name = f"{self._gpt}/gpt.safetensors"
         self._save(name, save({**tensors, **folded}))
         return Written(name, "")
 
 
-def optional_files() -> list[str]:
-    """Return repository files that only some builds write."""
+def optional_files(version: int) -> list[str]:
+    """Return files of a version that only some builds write."""
     names = ("gpt.onnx", "code_head.onnx", "text_head.onnx", "gpt.safetensors")
-    return [*(f"{GPT_WEIGHTS}/{name}" for name in names), f"{CHATTTS_WEIGHTS}/{WORDS_FILE}"]
+    gpt = [f"{gpt_weights(version)}/{name}" for name in names]
+    return [*gpt, f"{front_weights(version)}/{WORDS_FILE}"]
 
 
 def check_tokenizer(path: Path, num_text_tokens: int) -> None:

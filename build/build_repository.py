@@ -1,17 +1,18 @@
 """Turn a checkpoint in the published layout into a model repository that Triton loads.
 
     python build/build_repository.py --checkpoint checkpoints/demo --precision int8
-    python build/build_repository.py --checkpoint checkpoints/demo --output /tmp/repository
+    python build/build_repository.py --checkpoint checkpoints/new --output models --version 2
 
 Every graph is compared with a NumPy reference before anything is moved into place. A second run
-with the same checkpoint and options finds its stamp and does nothing.
+with the same checkpoint and options finds its stamp and does nothing. A version is a copy of the
+code with its own weights: other versions stay as they are, and so does what is served, which
+build/release.py decides. Do not rebuild a version that a server runs; build the next one.
 """
 
 from __future__ import annotations
 
 import argparse
-import fcntl
-import os
+import compileall
 import shutil
 import sys
 import time
@@ -23,15 +24,25 @@ from typing import TYPE_CHECKING
 import stamp
 from checkpoint import Checkpoint, CheckpointError, required_files
 from files import INTERRUPTED, move_into_place, write_bytes
+from repository import (
+    CONFIG_FILE,
+    OWN_REPOSITORY,
+    PYTHON_MODELS,
+    SOURCE_VERSION,
+    RepositoryError,
+    front_weights,
+    locked,
+    served_in,
+    with_served,
+)
 
 if TYPE_CHECKING:
     from artifacts import Runner, Written
     from gpt_graph import Precision
 
-OWN_REPOSITORY = Path(__file__).resolve().parent.parent / "model_repository"
-STAGING = "chattts/1/weights/.building"
-"""Where files lie until all are finished: git ignores it, Triton does not look there, and it is
-on the repository's own file system."""
+STAGING = ".building"
+"""Folder in the front's weights where files lie until all are finished: git ignores it, Triton does
+not look there, and it is on the repository's own file system."""
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8", "int8-weights")
 GENERATED = ("weights", "model.onnx", "__pycache__")
 """Names that a copy of the source leaves out."""
@@ -49,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--checkpoint", type=Path, required=True, help="directory with asset/")
     parser.add_argument("--output", type=Path, default=OWN_REPOSITORY, help="model repository")
+    parser.add_argument("--version", type=int, default=1, help="folder of each model (1)")
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
@@ -59,40 +71,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.runner == "torch" and options.precision != "fp32":
         parser.error("--runner torch needs --precision fp32")
+    if options.version < 1:
+        parser.error(f"--version {options.version}: versions begin at 1")
     try:
-        build(options.checkpoint, options.output, options.precision, options.runner)
+        build(
+            options.checkpoint, options.output, options.precision, options.runner, options.version
+        )
     except KeyboardInterrupt:
         print("build_repository: interrupted; run it again", file=sys.stderr)
         return INTERRUPTED
-    except (BuildError, CheckpointError, OSError, ValueError) as error:
+    except (BuildError, CheckpointError, RepositoryError, OSError, ValueError) as error:
         print(f"build_repository: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def build(
-    checkpoint_root: Path, repository: Path, precision: Precision, runner: Runner = "onnx"
+    checkpoint_root: Path,
+    repository: Path,
+    precision: Precision,
+    runner: Runner = "onnx",
+    version: int = 1,
 ) -> None:
-    """Bring `repository` to what the checkpoint and options ask for; print a line per file.
+    """Bring a version in `repository` to what the checkpoint and options ask for, and say so.
 
     Raises:
         CheckpointError: the checkpoint cannot be used.
-        BuildError: a graph fails its check, or another build writes the same repository.
+        BuildError: a graph fails its check, or a folder in the repository is no model.
+        RepositoryError: another build writes the same version.
     """
     started = time.monotonic()
     checkpoint = Checkpoint.open(checkpoint_root)
-    copy_source(repository)
+    copy_source(repository, version)
+    compile_source(repository, version)
     check_root(repository)
-    known = stamp.read_stamp(repository)
+    known = stamp.read_stamp(repository, version)
     inputs = _inputs(checkpoint, precision, runner, known)
+    what = f"{repository}: version {version}"
     if stamp.is_current(repository, inputs, known):
-        print(f"{repository}: up to date ({checkpoint.name}, {precision}, {runner})")
+        print(f"{what} is up to date ({checkpoint.name}, {precision}, {runner})")
         return
-    with staging(repository) as folder:
-        written = _write(checkpoint, folder, precision, runner)
-        _move(folder, repository, [file.path for file in written], inputs)
+    with staging(repository, version) as folder:
+        written = _write(checkpoint, folder, version, precision, runner)
+        _move(folder, repository, version, [file.path for file in written], inputs)
     elapsed_s = time.monotonic() - started
-    print(f"{repository}: built from {checkpoint.name} ({precision}, {runner}), {elapsed_s:.1f} s")
+    print(f"{what} built from {checkpoint.name} ({precision}, {runner}), {elapsed_s:.1f} s")
 
 
 def _inputs(
@@ -111,7 +134,7 @@ def _inputs(
 
 
 def _write(
-    checkpoint: Checkpoint, folder: Path, precision: Precision, runner: Runner
+    checkpoint: Checkpoint, folder: Path, version: int, precision: Precision, runner: Runner
 ) -> list[Written]:
     # imported late: onnx and onnxruntime take longer to import than an up-to-date run needs
     from artifacts import RepositoryWriter
@@ -119,7 +142,7 @@ def _write(
 
     written = []
     try:
-        for file in RepositoryWriter(checkpoint, folder, precision, runner).write():
+        for file in RepositoryWriter(checkpoint, folder, version, precision, runner).write():
             size_mb = (folder / file.path).stat().st_size / 1e6
             print(f"  {file.path}  {size_mb:.2f} MB  {file.note}".rstrip(), flush=True)
             written.append(file)
@@ -128,58 +151,80 @@ def _write(
     return written
 
 
-def _move(folder: Path, repository: Path, names: list[str], inputs: stamp.Record) -> None:
-    """Replace the repository's files; without its stamp it counts as incomplete meanwhile."""
+def _move(
+    folder: Path, repository: Path, version: int, names: list[str], inputs: stamp.Record
+) -> None:
+    """Replace the version's files; without its stamp it counts as incomplete meanwhile."""
     from artifacts import optional_files
 
-    stamp.remove_stamp(repository)
-    for name in set(optional_files()) - set(names):
+    stamp.remove_stamp(repository, version)
+    for name in set(optional_files(version)) - set(names):
         (repository / name).unlink(missing_ok=True)
     for name in names:
         move_into_place(folder / name, repository / name)
-    stamp.write_stamp(repository, inputs, names)
+    stamp.write_stamp(repository, version, inputs, names)
 
 
 @contextmanager
-def staging(repository: Path) -> Iterator[Path]:
+def staging(repository: Path, version: int) -> Iterator[Path]:
     """Yield an empty, locked folder on the repository's file system and remove it afterwards.
 
     What a killed run left there is removed first.
     """
-    folder = repository / STAGING
+    folder = repository / front_weights(version) / STAGING
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BuildError(f"{repository}: another build is writing there") from error
+    with locked(folder, f"{repository}: another build is writing version {version}"):
         for leftover in folder.iterdir():
             shutil.rmtree(leftover)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(descriptor)
 
 
-def copy_source(repository: Path) -> None:
-    """Copy code and configurations of this checkout's models to another repository.
+def copy_source(repository: Path, version: int) -> None:
+    """Copy code and configurations of this checkout's models into a version of a repository.
 
-    Python files there that no longer exist here are removed; unchanged files are not touched.
+    Python files of that version that no longer exist here are removed; unchanged files are not
+    touched. All versions share a configuration: only the first one's build changes it, but never
+    the versions that it serves.
     """
-    if repository.resolve() == OWN_REPOSITORY:
+    is_own = repository.resolve() == OWN_REPOSITORY
+    if is_own and version == SOURCE_VERSION:
         return
-    source = _source_files(OWN_REPOSITORY)
+    source = {name: _in_version(name, version) for name in _source_files(OWN_REPOSITORY)}
     for model in {name.parts[0] for name in source}:
-        for old in (repository / model).rglob("*.py"):
-            if old.relative_to(repository) not in source:
+        for old in (repository / model / str(version)).rglob("*.py"):
+            if old.relative_to(repository) not in source.values():
                 old.unlink()
-    for name in source:
-        data, target = (OWN_REPOSITORY / name).read_bytes(), repository / name
+    for name, copied in source.items():
+        target = repository / copied
+        is_shared = name == copied and version != SOURCE_VERSION
+        if target.exists() and is_shared:
+            continue
+        data = (OWN_REPOSITORY / name).read_bytes()
+        if name.name == CONFIG_FILE and target.exists():
+            data = with_served(data, served_in(target.read_bytes()) or [version])
         if not target.exists() or target.read_bytes() != data:
             write_bytes(target, data)
+
+
+def _in_version(name: Path, version: int) -> Path:
+    """Return a source file's name in a version; configurations are in none."""
+    model, folder, *rest = name.parts
+    return Path(model, str(version), *rest) if folder == str(SOURCE_VERSION) else name
+
+
+def compile_source(repository: Path, version: int) -> None:
+    """Write the byte code that a server would write when it starts.
+
+    Triton takes a version with a file newer than its start for a changed one: it would load it anew
+    beside the next release, and end what it is doing.
+    """
+    for model in PYTHON_MODELS:
+        folder = repository / model / str(version)
+        if not compileall.compile_dir(folder, quiet=1):
+            raise BuildError(f"{folder}: the code does not compile")
 
 
 def check_root(repository: Path) -> None:
@@ -196,7 +241,12 @@ def check_root(repository: Path) -> None:
 def _source_files(repository: Path) -> set[Path]:
     """Return the files of the models that are source, relative to the repository."""
     names = {path.relative_to(repository) for path in repository.glob("*/**/*") if path.is_file()}
-    return {name for name in names if not set(GENERATED) & set(name.parts)}
+    return {
+        name
+        for name in names
+        if name.parts[1] in (CONFIG_FILE, str(SOURCE_VERSION))
+        and not set(GENERATED) & set(name.parts)
+    }
 
 
 if __name__ == "__main__":

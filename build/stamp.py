@@ -1,6 +1,6 @@
-"""Decide whether a repository is already what a build would write.
+"""Decide whether a version in a repository is already what a build would write.
 
-The stamp is written last and removed first: a repository without one is never taken for complete.
+The stamp is written last and removed first: a version without one is never taken for complete.
 Files are recognised by size and modification time, and by SHA-256 when those moved.
 """
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from files import sha256, write_json
+from repository import stamp_file
 
-STAMP_FILE = "chattts/1/weights/stamp.json"
 BUILD_FOLDER = Path(__file__).resolve().parent
 
 Record = dict[str, Any]
@@ -38,9 +38,9 @@ def describe(root: Path, names: Iterable[str], known: Record | None = None) -> R
     return described
 
 
-def read_stamp(repository: Path) -> Record:
-    """Return the repository's stamp, or an empty record."""
-    path = repository / STAMP_FILE
+def read_stamp(repository: Path, version: int) -> Record:
+    """Return the version's stamp, or an empty record."""
+    path = repository / stamp_file(version)
     try:
         stamp = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -48,16 +48,15 @@ def read_stamp(repository: Path) -> Record:
     return stamp if isinstance(stamp, dict) else {}
 
 
-def write_stamp(repository: Path, inputs: Record, outputs: Iterable[str]) -> None:
-    """Record what the repository was built from and the files that were written."""
-    write_json(
-        repository / STAMP_FILE, {"inputs": inputs, "outputs": describe(repository, outputs)}
-    )
+def write_stamp(repository: Path, version: int, inputs: Record, outputs: Iterable[str]) -> None:
+    """Record what the version was built from and the files that were written."""
+    record = {"inputs": inputs, "outputs": describe(repository, outputs)}
+    write_json(repository / stamp_file(version), record)
 
 
-def remove_stamp(repository: Path) -> None:
-    """Mark the repository as incomplete."""
-    (repository / STAMP_FILE).unlink(missing_ok=True)
+def remove_stamp(repository: Path, version: int) -> None:
+    """Mark the version as incomplete."""
+    (repository / stamp_file(version)).unlink(missing_ok=True)
 
 
 def is_current(repository: Path, inputs: Record, stamp: Record) -> bool:
@@ -66,12 +65,20 @@ def is_current(repository: Path, inputs: Record, stamp: Record) -> bool:
         {key: _hashes(value) for key, value in record.items()}
         for record in (inputs, stamp.get("inputs", {}))
     ]
+    return same[0] == same[1] and damage(repository, stamp) == ""
+
+
+def damage(repository: Path, stamp: Record) -> str:
+    """Say which file is not as the stamp says and what is wrong with it; "" if all are."""
     outputs = stamp.get("outputs", {})
-    if same[0] != same[1] or not outputs:
-        return False
-    if not all((repository / name).is_file() for name in outputs):
-        return False
-    return bool(_hashes(describe(repository, outputs, outputs)) == _hashes(outputs))
+    if not outputs:
+        return "it was not built to its end"
+    for name in outputs:
+        if not (repository / name).is_file():
+            return f"{name} is missing"
+    found = _hashes(describe(repository, outputs, outputs))
+    changed = [name for name, digest in _hashes(outputs).items() if found[name] != digest]
+    return f"{changed[0]} is not as it was built" if changed else ""
 
 
 def _hashes(value: Any) -> Any:

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 import selfcheck
 import stamp
-from build_repository import OWN_REPOSITORY, STAGING
+from build_repository import STAGING
 from build_runs import read_json, run
 from checkpoint import Checkpoint
 from conftest import DEMO_CHECKPOINT, ROOT, TINY_CHECKPOINT
 from golden import TINY_ARRAYS, assert_close
 from make_checkpoint import make_sizes, write_checkpoint
+from repository import OWN_REPOSITORY, stamp_file
 from safetensors.numpy import load_file
-from stamp import STAMP_FILE
 from tokenizer_file import published_form_vocabulary
 
 GPT = "chattts_gpt/1/weights"
@@ -59,9 +59,8 @@ def test_a_new_folder_becomes_a_complete_repository(built: Path) -> None:
     for model in MODELS:
         source = OWN_REPOSITORY / model / "config.pbtxt"
         assert (built / model / "config.pbtxt").read_bytes() == source.read_bytes()
-    assert not list(built.rglob("__pycache__"))
     assert not list(built.rglob("*.tmp"))
-    assert not (built / STAGING).exists()
+    assert not (built / FRONT / STAGING).exists()
 
 
 def test_files_can_be_read_by_another_user(built: Path) -> None:
@@ -180,7 +179,7 @@ def mark_untrained(_: Path, checkpoint: Path) -> None:
 
 
 def break_stamp(repository: Path, _: Path) -> None:
-    (repository / STAMP_FILE).write_text("{", encoding="utf-8")
+    (repository / stamp_file(1)).write_text("{", encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -265,20 +264,20 @@ def test_a_killed_build_is_never_taken_for_complete(moment: str, repository: Pat
     )
     assert killed.returncode == -signal.SIGKILL
     assert sorted(path.name for path in repository.iterdir()) == MODELS
-    inputs = stamp.read_stamp(repository).get("inputs", {})
+    inputs = stamp.read_stamp(repository, 1).get("inputs", {})
     assert inputs.get("precision") != "int8"
     assert run(repository, TINY_CHECKPOINT, "--precision", "int8") == 0
-    assert stamp.read_stamp(repository)["inputs"]["precision"] == "int8"
-    assert not (repository / STAGING).exists()
+    assert stamp.read_stamp(repository, 1)["inputs"]["precision"] == "int8"
+    assert not (repository / FRONT / STAGING).exists()
     assert not list(repository.rglob("*.tmp"))
 
 
 def test_two_builds_of_one_repository_do_not_mix(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with build_repository.staging(tmp_path):
+    with build_repository.staging(tmp_path, 1):
         assert run(tmp_path) == 1
-    assert "another build is writing there" in capsys.readouterr().err
+    assert "another build is writing version 1" in capsys.readouterr().err
     assert run(tmp_path) == 0
 
 
