@@ -57,8 +57,6 @@ class Probe:
             if self._clock() < self._next_s:
                 return ""
             self._asked_s = self._clock()
-            interval = PROBE_INTERVAL_S if self.has_been_well else START_INTERVAL_S
-            self._next_s = self._asked_s + interval
             self._ask(is_deep=True)
         assert self._exchange is not None
         answer = self._exchange.step()
@@ -76,9 +74,13 @@ class Probe:
         self._exchange = Exchange(self._address, path, PROBE_LIMIT_S, body, self._clock)
 
     def _judge(self, answer: Answer) -> str:
-        if answer.status == OK:
+        is_good = answer.status == OK
+        if is_good:
             self.has_been_well, self._last_good_s = True, self._asked_s
-            return ""
+        interval_s = PROBE_INTERVAL_S if self.has_been_well else START_INTERVAL_S
+        self._next_s = self._asked_s + interval_s
         limit_s = SICK_AFTER_S if self.has_been_well else START_LIMIT_S
         silent_s = self._clock() - self._last_good_s
-        return f"not well for {silent_s:.0f} s: {answer}" if silent_s >= limit_s else ""
+        if is_good or silent_s < limit_s:
+            return ""
+        return f"not well for {silent_s:.0f} s: {answer}"
