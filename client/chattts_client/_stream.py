@@ -30,14 +30,14 @@ class Receiver:
         self._elapsed_s = 0.0
         self._chunks: list[AudioChunk] = []
 
-    def add(self, reader: Reader) -> AudioChunk:
+    def add(self, reader: Reader | None) -> AudioChunk:
         """Decode the next response.
 
         Raises:
-            ProtocolError: it is malformed, or comes after the final one.
+            ProtocolError: it is malformed, or the server has closed the stream instead.
         """
-        if self.is_complete:
-            raise ProtocolError("a response came after the final one")
+        if reader is None:
+            raise ProtocolError(f"the stream ended without a final response, {self._progress}")
         chunk = read_chunk(reader, len(self._chunks))
         self._elapsed_s = time.perf_counter() - self._start_s
         if len(chunk.samples) and not self.has_audio:
@@ -45,14 +45,14 @@ class Receiver:
         self._chunks.append(chunk)
         return chunk
 
-    def end(self) -> None:
-        """The server has closed the stream.
+    def check_over(self, reader: Reader | None) -> None:
+        """Take what comes after the final response: the end.
 
         Raises:
-            ProtocolError: the final response never came.
+            ProtocolError: another response.
         """
-        if not self.is_complete:
-            raise ProtocolError(f"the stream ended without a final response, {self._progress}")
+        if reader is not None:
+            raise ProtocolError("a response came after the final one")
 
     def complete(self, error: ChatTTSError) -> None:
         """Add to an error what this stream knows: never try again once audio was handed over."""
@@ -115,16 +115,17 @@ class SpeechStream(Iterator[AudioChunk]):
         if not self._is_open:
             raise StopIteration
         try:
-            reader = self._call.receive()
-            if reader is not None:
-                return self._receiver.add(reader)
-            self._is_open = False
-            self._receiver.end()
+            chunk = self._receiver.add(self._call.receive())
+            if chunk.is_final:
+                # NOTE: who leaves on the final chunk must not leave an open call: server 2.51
+                # loses the memory of a call that is cancelled while it ends.
+                self._is_open = False
+                self._receiver.check_over(self._call.receive())
         except ChatTTSError as error:
             self.close()
             self._receiver.complete(error)
             raise
-        raise StopIteration
+        return chunk
 
     def result(self) -> Audio:
         """Read what is left and return the whole utterance, from its first sample.
@@ -171,16 +172,17 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         if not self._is_open:
             raise StopAsyncIteration
         try:
-            reader = await self._call.receive()
-            if reader is not None:
-                return self._receiver.add(reader)
-            self._is_open = False
-            self._receiver.end()
+            chunk = self._receiver.add(await self._call.receive())
+            if chunk.is_final:
+                # NOTE: who leaves on the final chunk must not leave an open call: server 2.51
+                # loses the memory of a call that is cancelled while it ends.
+                self._is_open = False
+                self._receiver.check_over(await self._call.receive())
         except ChatTTSError as error:
             await self.close()
             self._receiver.complete(error)
             raise
-        raise StopAsyncIteration
+        return chunk
 
     async def result(self) -> Audio:
         """Read what is left and return the whole utterance, from its first sample.

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 from chattts_client import AsyncChatTTSClient, ChatTTSClient, RequestCancelledError
-from unit.client.fake_triton import WAIT_S, FakeTriton, endless
+from unit.client.fake_triton import (
+    WAIT_S,
+    FakeTriton,
+    Inputs,
+    Outputs,
+    Request,
+    endless,
+    utterance,
+)
 from unit.client.twins import Twin
 
 
@@ -95,3 +104,15 @@ def test_leaving_after_the_final_chunk_keeps_the_result(grpc_url: str, fake: Fak
             while not next(stream).is_final:
                 pass
         assert stream.result().seed == 7
+
+
+def test_leaving_on_the_final_chunk_leaves_no_open_call(grpc_twin: Twin, fake: FakeTriton) -> None:
+    was_cancelled: list[bool] = []
+
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        yield from utterance(1)
+        was_cancelled.append(request.cancelled.wait(0.1))  # the server takes a moment to end it
+
+    fake.script = script
+    assert grpc_twin.stream_one("hello").is_final
+    assert was_cancelled == [False]
