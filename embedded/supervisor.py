@@ -206,8 +206,8 @@ class Supervisor:
     Args:
         job: what to serve.
         orders: who may end it.
-        tell: is told STARTED and WELL with the server's process id: at each start, and when it
-            has first been found well.
+        tell: is told STARTED and WELL with the server's process id: at each start, and when that
+            one has been found well.
     """
 
     def __init__(self, job: Job, orders: Orders, tell: Callable[[str, int], None]) -> None:
@@ -253,6 +253,7 @@ class Supervisor:
         self._tell(STARTED, server.pid)
         ended = os.pidfd_open(server.pid)
         phase: Phase = Watch(job, server.pid) if job.restart else Unwatched()
+        is_well = False
         while True:
             watched: list[int | Exchange] = [ended, *phase.exchanges()]
             order, has_ended = self._orders.wait(watched, phase.interval_s)
@@ -263,8 +264,9 @@ class Supervisor:
                 phase = Drain(job, server.pid, self._drain_file)
             self.is_ordered |= bool(order)
             reason = phase.step()
-            if isinstance(phase, Watch) and phase.probe.has_been_well and not self._has_been_well:
-                self._has_been_well = True
+            if isinstance(phase, Watch) and phase.probe.has_been_well and not is_well:
+                is_well = self._has_been_well = True
+                self._log("the server is well")
                 self._tell(WELL, server.pid)
             if reason:
                 self._log(f"the server is killed: {reason}")

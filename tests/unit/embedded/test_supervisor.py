@@ -81,7 +81,7 @@ def test_server_that_fails_its_health_checks_is_started_again(
     start_guard: StartGuard, told: Path, sign: str, reason: str
 ) -> None:
     guard = start(start_guard, told)
-    time.sleep(0.3)  # it is well first: a sickness from the start does not count
+    guard.wait_for_log("the server is well")  # a sickness from the start would not count
     (told / sign).write_text("503")
     guard.says("started")
     (told / sign).unlink()
