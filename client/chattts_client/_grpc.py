@@ -4,11 +4,18 @@ It uses tritonclient's generated stubs directly, because its client classes allo
 client at a time. Errors arrive inside the stream, as text that begins with their status. Triton can
 end the stream with a real status instead (header `triton_grpc_error`), but server 2.51 then crashes
 when errors meet other streams.
+
+A request is stopped by another one that names it, and read to its end: the call of a caller who
+leaves early is not cancelled, since a cancellation that meets the last response crashes server 2.51
+now and then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -24,7 +31,16 @@ from ._exceptions import (
     error_from_status,
     error_in_stream,
 )
-from ._protocol import CODE_IN_ERRORS, STREAMING_MODEL, InputTensor, Reader, SpeechRequest
+from ._protocol import (
+    CODE_IN_ERRORS,
+    STOP,
+    STOP_KEY,
+    STOP_LIMIT_S,
+    STREAMING_MODEL,
+    InputTensor,
+    Reader,
+    SpeechRequest,
+)
 
 # A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB.
 _CHANNEL_OPTIONS = (
@@ -42,9 +58,9 @@ class GrpcTransport:
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> GrpcCall:
         """Send a request; errors show when the answer is received."""
-        messages = iter((_message(request),))
-        call = self._stub.ModelStreamInfer(messages, timeout=timeout_s)
-        return GrpcCall(call, request.request_id)
+        message = _message(request)
+        call = self._stub.ModelStreamInfer(iter((message,)), timeout=timeout_s)
+        return GrpcCall(call, message, self._stub)
 
     def is_ready(self, timeout_s: float | None) -> bool:
         """Ask whether the model is ready; a refused connection raises."""
@@ -61,27 +77,42 @@ class GrpcTransport:
 class GrpcCall:
     """One running request."""
 
-    def __init__(self, call: Any, request_id: str) -> None:
+    def __init__(self, call: Any, message: Any, stub: Any) -> None:
         self._call = call
-        self._request_id = request_id
+        self._message = message
+        self._stub = stub
+        self._is_stopped = False
 
     def receive(self) -> Reader | None:
         """Wait for the next response; None after the last."""
+        request_id = self._message.id
         try:
             response = next(self._call, None)
+            if self._is_stopped:  # by another thread
+                raise _closed(request_id)
             if response is not None and response.error_message:
                 self._read_to_the_end()
-                raise error_in_stream(response.error_message, self._request_id)
+                raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise _error(error, self._request_id) from error
+            raise _error(error, request_id) from error
         return None if response is None else _reader(response)
 
     def _read_to_the_end(self) -> None:
         for _ in self._call:
             pass
 
-    def cancel(self) -> None:
-        """Stop the request; does nothing once it has ended."""
+    def stop(self) -> None:
+        """Stop the request and wait until it has ended; does nothing once it has."""
+        self._is_stopped = True
+        if not self._call.is_active():
+            return
+        limit = threading.Timer(STOP_LIMIT_S, self._call.cancel)
+        limit.start()
+        with contextlib.suppress(grpc.RpcError):  # nobody waits for the answer any more
+            for _ in self._stub.ModelStreamInfer(iter((_stop(self._message),))):
+                pass
+            self._read_to_the_end()
+        limit.cancel()
         self._call.cancel()
 
 
@@ -95,8 +126,10 @@ class AsyncGrpcTransport:
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncGrpcCall:
         """Send a request; errors show when the answer is received."""
-        call = self._connect().ModelStreamInfer(_once(_message(request)), timeout=timeout_s)
-        return AsyncGrpcCall(call, request.request_id)
+        stub, message = self._connect(), _message(request)
+        return AsyncGrpcCall(
+            stub.ModelStreamInfer(_once(message), timeout=timeout_s), message, stub
+        )
 
     async def is_ready(self, timeout_s: float | None) -> bool:
         """Ask whether the model is ready; a refused connection raises."""
@@ -122,34 +155,54 @@ class AsyncGrpcTransport:
 class AsyncGrpcCall:
     """One running request."""
 
-    def __init__(self, call: Any, request_id: str) -> None:
+    def __init__(self, call: Any, message: Any, stub: Any) -> None:
         self._call = call
-        self._request_id = request_id
-        self._is_cancelled = False
+        self._message = message
+        self._stub = stub
+        self._is_stopped = False
+        self._reading = asyncio.Lock()
 
     async def receive(self) -> Reader | None:
         """Wait for the next response; None after the last."""
+        request_id = self._message.id
         try:
-            response = await self._call.read()
-            if response is not grpc.aio.EOF and response.error_message:
-                await self._read_to_the_end()
-                raise error_in_stream(response.error_message, self._request_id)
+            async with self._reading:
+                response = await self._call.read()
+                if self._is_stopped:  # by another task
+                    raise _closed(request_id)
+                if response is not grpc.aio.EOF and response.error_message:
+                    await self._read_to_the_end()
+                    raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise _error(error, self._request_id) from error
+            raise _error(error, request_id) from error
         except asyncio.CancelledError:
-            if not self._is_cancelled:  # the task was cancelled, not the request
+            if not self._is_stopped:  # the task was cancelled, not the request
                 raise
-            message = "the stream was closed while it was being read"
-            raise RequestCancelledError(message, request_id=self._request_id) from None
+            raise _closed(request_id) from None
         return None if response is grpc.aio.EOF else _reader(response)
 
     async def _read_to_the_end(self) -> None:
         while await self._call.read() is not grpc.aio.EOF:
             pass
 
+    async def stop(self) -> None:
+        """Stop the request and wait until it has ended; does nothing once it has."""
+        self._is_stopped = True
+        if self._call.done():
+            return
+        try:
+            with contextlib.suppress(grpc.RpcError, TimeoutError):
+                async with asyncio.timeout(STOP_LIMIT_S):
+                    async for _ in self._stub.ModelStreamInfer(_once(_stop(self._message))):
+                        pass
+                    async with self._reading:
+                        await self._read_to_the_end()
+        finally:
+            self._call.cancel()
+
     def cancel(self) -> None:
-        """Stop the request; does nothing once it has ended."""
-        self._is_cancelled = True
+        """Cancel the call, where nobody can wait for the request to end."""
+        self._is_stopped = True
         self._call.cancel()
 
 
@@ -164,10 +217,27 @@ def _ready_message() -> Any:
 def _message(request: SpeechRequest) -> Any:
     message = service_pb2.ModelInferRequest(model_name=STREAMING_MODEL, id=request.request_id)
     message.parameters[CODE_IN_ERRORS].bool_param = True
+    message.parameters[STOP_KEY].string_param = uuid.uuid4().hex
     for tensor in request.tensors:
         message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.data.shape)
         message.raw_input_contents.append(_raw(tensor))
     return message
+
+
+def _stop(message: Any) -> Any:
+    """The request that stops another one."""
+    stop = service_pb2.ModelInferRequest(
+        model_name=message.model_name, model_version=message.model_version
+    )
+    stop.parameters[STOP].string_param = message.parameters[STOP_KEY].string_param
+    stop.inputs.add(name="text", datatype="BYTES", shape=[1])
+    stop.raw_input_contents.append(b"\0\0\0\0")
+    return stop
+
+
+def _closed(request_id: str) -> RequestCancelledError:
+    message = "the stream was closed while it was being read"
+    return RequestCancelledError(message, request_id=request_id)
 
 
 def _raw(tensor: InputTensor) -> bytes:

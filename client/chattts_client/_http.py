@@ -75,7 +75,7 @@ class HttpCall:
         reader: Reader = result.as_numpy
         return reader
 
-    def cancel(self) -> None:
+    def stop(self) -> None:
         """An HTTP request cannot be stopped; its deadline ends it."""
         self._is_done = True
 
@@ -124,6 +124,10 @@ class AsyncHttpCall:
         result = await _await(answer, self._request.request_id, self._timeout_s)
         reader: Reader = result.as_numpy
         return reader
+
+    async def stop(self) -> None:
+        """An HTTP request cannot be stopped; its deadline ends it."""
+        self._is_done = True
 
     def cancel(self) -> None:
         """An HTTP request cannot be stopped; its deadline ends it."""

@@ -61,6 +61,14 @@ OWN_INPUTS: Final = frozenset({"text", "stream", "encoding"})
 CODE_IN_ERRORS: Final = "code_in_errors"
 """Request parameter: begin error messages with the status, which a stream does not carry."""
 
+STOP_KEY: Final = "stop_key"
+STOP: Final = "stop"
+"""Request parameters: a secret name of a request, and in another request the name of the one to
+stop."""
+
+STOP_LIMIT_S: Final = 2.0
+"""How long the server may take to end a stopped request; then the call is cancelled."""
+
 DEADLINE_MARGIN_S: Final = 1.0
 """How long the server works on after the caller's time limit, so that the limit is what is seen."""
 

@@ -138,10 +138,10 @@ class SpeechStream(Iterator[AudioChunk]):
         return self._receiver.audio()
 
     def close(self) -> None:
-        """Stop: the server gives up the request. Does nothing after the final chunk."""
+        """Stop: returns when the server has given up the request; not needed after the end."""
         self._is_open = False
         if not self._receiver.is_complete:
-            self._call.cancel()
+            self._call.stop()
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -195,10 +195,10 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         return self._receiver.audio()
 
     async def close(self) -> None:
-        """Stop: the server gives up the request. Does nothing after the final chunk."""
+        """Stop: returns when the server has given up the request; not needed after the end."""
         self._is_open = False
         if not self._receiver.is_complete:
-            self._call.cancel()
+            await self._call.stop()
 
     def __del__(self) -> None:
         # A stream that is dropped half-read: gRPC's asyncio calls do not end by themselves then.

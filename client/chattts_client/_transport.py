@@ -19,8 +19,8 @@ class Call(Protocol):
     def receive(self) -> Reader | None:
         """Wait for the next response; None after the last."""
 
-    def cancel(self) -> None:
-        """Stop the request; does nothing once it has ended."""
+    def stop(self) -> None:
+        """Stop the request and wait until it has ended; does nothing once it has."""
 
 
 class AsyncCall(Protocol):
@@ -29,8 +29,11 @@ class AsyncCall(Protocol):
     async def receive(self) -> Reader | None:
         """Wait for the next response; None after the last."""
 
+    async def stop(self) -> None:
+        """Stop the request and wait until it has ended; does nothing once it has."""
+
     def cancel(self) -> None:
-        """Stop the request; does nothing once it has ended."""
+        """Cancel the call, where nobody can wait for the request to end."""
 
 
 class Transport(Protocol):

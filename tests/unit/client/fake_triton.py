@@ -85,6 +85,9 @@ class Request:
         self.headers = headers
         self.cancelled = threading.Event()
         """Set once the caller has left."""
+        self.stop_key = ""
+        self.is_stopped = False
+        """Whether another request asked for the end, before the call was over."""
 
 
 def fail(failure: Failure, after: int = 0) -> Script:
@@ -124,13 +127,24 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         self.inputs.append(inputs)
         return self.script(inputs, request)
 
+    def _stop(self, stop_key: str) -> None:
+        for request in self.requests:
+            if request.stop_key == stop_key:
+                request.is_stopped = True
+                request.cancelled.set()
+
     def ModelReady(self, message: Any, context: grpc.ServicerContext) -> Any:
         return service_pb2.ModelReadyResponse(ready=self.is_ready)
 
     def ModelStreamInfer(self, messages: Any, context: grpc.ServicerContext) -> Any:
         for message in messages:
+            if message.parameters["stop"].string_param:
+                self._stop(message.parameters["stop"].string_param)
+                yield service_pb2.ModelStreamInferResponse()
+                continue
             headers = dict(context.invocation_metadata())
             request = Request(message.id, message.model_name, headers)
+            request.stop_key = message.parameters["stop_key"].string_param
             context.add_callback(request.cancelled.set)
             try:
                 for response in self.answer(_grpc_inputs(message), request):

@@ -20,10 +20,29 @@ from unit.client.fake_triton import (
 from unit.client.twins import Twin
 
 
-def test_leaving_a_stream_cancels_on_the_server(grpc_twin: Twin, fake: FakeTriton) -> None:
+def test_leaving_a_stream_stops_the_request_and_cancels_no_call(
+    grpc_twin: Twin, fake: FakeTriton
+) -> None:
+    was_stopped: list[bool] = []
+
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        yield from endless(inputs, request)
+        was_stopped.append(request.is_stopped)
+
+    fake.script = script
+    assert grpc_twin.stream_one("hello").index == 0
+    assert was_stopped == [True]
+
+
+def test_a_server_that_does_not_stop_loses_the_call(
+    grpc_twin: Twin, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chattts_client._grpc.STOP_LIMIT_S", 0.1)
+    monkeypatch.setattr(fake, "_stop", lambda stop_key: None)
     fake.script = endless
     assert grpc_twin.stream_one("hello").index == 0
     assert fake.requests[0].cancelled.wait(WAIT_S)
+    assert not fake.requests[0].is_stopped
 
 
 def test_closing_from_another_thread_ends_the_iteration(grpc_url: str, fake: FakeTriton) -> None:
