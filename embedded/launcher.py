@@ -87,6 +87,7 @@ class EmbeddedServer:
         self.model_repository = Path(model_repository).resolve()
         self.host = host
         self.log_file: Path | None = None
+        self.control_token_file: Path | None = None
         self.ports: Ports | None = None
         self._wanted = Ports(http=http_port, grpc=grpc_port, metrics=metrics_port)
         self._log_dir = None if log_dir is None else Path(log_dir).resolve()
@@ -201,6 +202,7 @@ class EmbeddedServer:
         files = PrivateFiles(server_traces.private_directory(guard_pid))
         files.create(wheel)
         self._open_log(files.root)
+        self.control_token_file = files.control_token
         command = server_command(
             wheel,
             files,

@@ -16,6 +16,8 @@ import argparse
 import json
 import signal
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -63,19 +65,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _newest(repository: Path, model: str, name: str) -> Path | None:
-    """Return the file in the highest version folder of `model` that has it."""
-    found = list(repository.glob(f"{model}/[0-9]*/{name}"))
-    return max(found, key=lambda path: int(path.relative_to(repository).parts[1]), default=None)
-
-
 def check_built(repository: Path) -> None:
     """Raise EmbeddedServerError if a model of ours lies there without its weights."""
     missing = [
         f"{model}/1/{name}"
         for model, name in _BUILT_FILES.items()
         if (repository / model / "config.pbtxt").exists()
-        and _newest(repository, model, name) is None
+        and not list(repository.glob(f"{model}/[0-9]*/{name}"))
     ]
     if missing:
         is_default = repository == _CHECKOUT / "model_repository"
@@ -86,14 +82,25 @@ def check_built(repository: Path) -> None:
         )
 
 
-def checkpoint_line(repository: Path) -> str | None:
-    """Return what to say about the weights, or None for a repository without a checkpoint."""
-    path = _newest(repository, "chattts", _CHECKPOINT_FILE)
-    if path is None:
+def default_version(http_url: str) -> str | None:
+    """Return the version of `chattts` that answers who names none; None: it is not served."""
+    try:
+        with urllib.request.urlopen(f"http://{http_url}/v2/models/chattts", timeout=5) as response:
+            versions: list[str] = json.load(response)["versions"]
+    except urllib.error.HTTPError:
         return None
+    return max(versions, key=int)
+
+
+def checkpoint_line(repository: Path, version: str | None) -> str | None:
+    """Return what to say about the weights of a version of `chattts`, None if there is none."""
+    if version is None:
+        return None
+    path = repository / "chattts" / version / _CHECKPOINT_FILE
     checkpoint = json.loads(path.read_text(encoding="utf-8"))
     untrained = " UNTRAINED WEIGHTS: the output is noise, not speech" * checkpoint["untrained"]
-    return f"checkpoint {checkpoint['checkpoint']} ({checkpoint['precision']}){untrained}"
+    facts = f"{checkpoint['checkpoint']} ({checkpoint['precision']}), version {version}"
+    return f"checkpoint {facts}{untrained}"
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -116,7 +123,8 @@ def _serve(arguments: argparse.Namespace) -> None:
             f"grpc {server.grpc_url}",
             f"metrics {server.metrics_url}",
             f"log {server.log_file}",
-            checkpoint_line(arguments.model_repository),
+            f"control-token {server.control_token_file}",
+            checkpoint_line(arguments.model_repository, default_version(server.http_url)),
             "ready",
         ]
         print("\n".join(filter(None, lines)), flush=True)

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import model_control
+
 THREAD_POOL_SIZE = 224
 """Threads of each Python model. A pending BLS call holds one, and responses need one as well: three
 for each of the 64 streams that the front model admits, and a margin."""
@@ -28,6 +30,7 @@ EXIT_TIMEOUT_S = 30
 """Seconds that the server waits for running requests after SIGTERM."""
 
 SHARED_FLAGS = (
+    *model_control.FLAGS,
     "--disable-auto-complete-config",
     f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
     f"--backend-config=python,thread-pool-size={THREAD_POOL_SIZE}",
@@ -108,6 +111,11 @@ class PrivateFiles:
     def working_directory(self) -> Path:
         """Empty: the stubs import from the working directory before anything else."""
         return self.root / "work"
+
+    @property
+    def control_token(self) -> Path:
+        """The secret for loading and unloading models."""
+        return self.root / "control-token"
 
     def create(self, wheel: WheelServer) -> None:
         """Create the folder, readable by this user only.
@@ -206,7 +214,7 @@ def server_command(
     region_prefix: str,
     extra_args: Sequence[str],
 ) -> list[str]:
-    """Return the command line; a flag in `extra_args` wins over ours."""
+    """Return the command line, whose secret is written; a flag in `extra_args` wins over ours."""
     endpoints = [
         f"--{name}-{key}={value}"
         for name, port in (("http", ports.http), ("grpc", ports.grpc), ("metrics", ports.metrics))
@@ -221,5 +229,6 @@ def server_command(
         # the stand-ins read the keys of the Python backend
         f"--backend-config=python,shm-region-prefix-name={region_prefix}",
         *endpoints,
+        *model_control.restrict(files.control_token),
         *extra_args,
     ]

@@ -1,6 +1,7 @@
 """Run a tritonserver that comes back by itself: the first process of the container.
 
     python3 supervise.py tritonserver --model-repository=/models
+    python3 supervise.py --control-token-file=/tmp/token tritonserver --model-repository=/models
 
 Everything after the options is the server's command. It is watched and started again when a process
 of a model has died or hangs, or when it has ended by itself. SIGTERM and SIGINT drain it: new
@@ -14,7 +15,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+import model_control
 from server_traces import private_directory, remove_traces, run_name
 from supervisor import Job, Orders, Supervisor
 
@@ -59,6 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--no-restart", action="store_true", help="end when the server ends")
+    parser.add_argument(
+        "--control-token-file",
+        type=Path,
+        metavar="FILE",
+        help="let only those load and unload models who send the secret that is written there",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="tritonserver and its flags")
     arguments = parser.parse_args(argv)
     if not arguments.command:
@@ -66,6 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     orders = Orders()
     remove_traces(os.getpid())
     private_directory(os.getpid()).mkdir(mode=0o700)
+    if arguments.control_token_file:
+        arguments.command += model_control.restrict(arguments.control_token_file)
     try:
         supervisor = Supervisor(
             job(arguments.command, not arguments.no_restart), orders, tell=lambda *_: None

@@ -39,18 +39,18 @@ def test_weights_in_a_later_version_are_enough(tmp_path: Path) -> None:
 def test_repository_of_other_models_is_served_as_it_is(tmp_path: Path) -> None:
     write(tmp_path, "something/config.pbtxt")
     serve.check_built(tmp_path)
-    assert serve.checkpoint_line(tmp_path) is None
+    assert serve.checkpoint_line(tmp_path, None) is None
 
 
-def test_newest_checkpoint_is_named(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, 9, "old", untrained=True)
-    write_checkpoint(tmp_path, 10, "new", untrained=False)
-    assert serve.checkpoint_line(tmp_path) == "checkpoint new (int8)"
+def test_the_served_checkpoint_is_named(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, 1, "served", untrained=False)
+    write_checkpoint(tmp_path, 2, "next", untrained=True)
+    assert serve.checkpoint_line(tmp_path, "1") == "checkpoint served (int8), version 1"
 
 
 def test_untrained_weights_are_said_loudly(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, 1, "random", untrained=True)
-    line = serve.checkpoint_line(tmp_path)
+    line = serve.checkpoint_line(tmp_path, "1")
     assert line is not None
     assert "UNTRAINED" in line
 
