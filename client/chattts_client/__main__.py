@@ -231,6 +231,7 @@ def _add_say(commands: Any) -> None:
     speech.add_argument(
         "--options", type=json.loads, metavar="JSON", help="rarely used switches of the server"
     )
+    speech.add_argument("--model-version", help="which one to ask; default: the highest served")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument("--temperature", type=float, help="0.00001 ... 2")
     sampling.add_argument("--top-p", type=float, help="nucleus mass, up to 1")

@@ -113,13 +113,19 @@ class ChatTTSClient(_Settings):
         """
         return self._start(self._stream_request(text, options), timeout_s)
 
-    def list_voices(self, *, timeout_s: float | None | Unset = UNSET) -> tuple[Voice, ...]:
+    def list_voices(
+        self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
+    ) -> tuple[Voice, ...]:
         """The voices that the server knows by name.
+
+        Args:
+            timeout_s: seconds for this call; None = no limit. Default: the client's.
+            model_version: as in `SpeechOptions`.
 
         Raises:
             ChatTTSError: see its subclasses.
         """
-        call = self._transport.start(voices_request(), self._limit(timeout_s))
+        call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
         return read_voices(only_response(call))
 
     def is_ready(self, *, timeout_s: float | None | Unset = UNSET) -> bool:
@@ -192,9 +198,11 @@ class AsyncChatTTSClient(_Settings):
         """
         return self._start(self._stream_request(text, options), timeout_s)
 
-    async def list_voices(self, *, timeout_s: float | None | Unset = UNSET) -> tuple[Voice, ...]:
+    async def list_voices(
+        self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
+    ) -> tuple[Voice, ...]:
         """The voices that the server knows by name; see `ChatTTSClient.list_voices`."""
-        call = self._transport.start(voices_request(), self._limit(timeout_s))
+        call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
         return read_voices(await async_only_response(call))
 
     async def is_ready(self, *, timeout_s: float | None | Unset = UNSET) -> bool:

@@ -215,7 +215,9 @@ def _ready_message() -> Any:
 
 
 def _message(request: SpeechRequest) -> Any:
-    message = service_pb2.ModelInferRequest(model_name=STREAMING_MODEL, id=request.request_id)
+    message = service_pb2.ModelInferRequest(
+        model_name=STREAMING_MODEL, model_version=request.model_version, id=request.request_id
+    )
     message.parameters[CODE_IN_ERRORS].bool_param = True
     message.parameters[STOP_KEY].string_param = uuid.uuid4().hex
     for tensor in request.tensors:

@@ -158,6 +158,7 @@ async def _await(answer: Any, request_id: str, timeout_s: float | None) -> Any:
 def _arguments(request: SpeechRequest) -> dict[str, Any]:
     return {
         "model_name": UNARY_MODEL,
+        "model_version": request.model_version,
         "inputs": [_input(tensor) for tensor in request.tensors],
         "request_id": request.request_id,
     }

@@ -57,6 +57,8 @@ OUTPUTS: Final[Mapping[str, str]] = {
 """Output name to data type; each has the shape [1], but for `audio`, which is [S]."""
 OWN_INPUTS: Final = frozenset({"text", "stream", "encoding"})
 """Inputs that the client sets itself: they are not options. Samples travel as float32."""
+MODEL_VERSION: Final = "model_version"
+"""The one option that is no input: Triton itself chooses the version of the model."""
 
 CODE_IN_ERRORS: Final = "code_in_errors"
 """Request parameter: begin error messages with the status, which a stream does not carry."""
@@ -102,6 +104,8 @@ class SpeechRequest:
     """Sent with the request; the server's log and metadata carry it."""
     tensors: tuple[InputTensor, ...]
     """Inputs that are not left to their defaults."""
+    model_version: str = ""
+    """Which version of the model is asked; empty: the highest that is served."""
 
 
 def speech_request(text: str, options: Mapping[str, object], *, stream: bool) -> SpeechRequest:
@@ -117,25 +121,34 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
         TypeError: an unknown option.
     """
     for name in options:
-        if name not in INPUTS or name in OWN_INPUTS:
+        if name not in INPUTS.keys() - OWN_INPUTS | {MODEL_VERSION}:
             raise TypeError(f"unknown option {name!r}")
     given = {name: value for name, value in options.items() if value is not None}
+    model_version = _version(given.pop(MODEL_VERSION, ""))
     if "list_voices" in _keys(given.get("options")):
         message = "options: list_voices is no speech; use list_voices() or the command `voices`"
         raise InvalidRequestError(message, field="options")
     values = {"text": text, "stream": stream, **given}
     tensors = tuple(_encode(name, value) for name, value in values.items())
-    return SpeechRequest(_new_request_id(), tensors)
+    return SpeechRequest(_new_request_id(), tensors, model_version)
+
+
+def _version(value: object) -> str:
+    version = _expect(MODEL_VERSION, value, str)
+    if version and not version.isdecimal():
+        message = f"{MODEL_VERSION}: {version!r} is not a whole number"
+        raise InvalidRequestError(message, field=MODEL_VERSION)
+    return version
 
 
 def _keys(options: object) -> frozenset[object]:
     return frozenset(options) if isinstance(options, Mapping) else frozenset()
 
 
-def voices_request() -> SpeechRequest:
+def voices_request(model_version: str = "") -> SpeechRequest:
     """Encode the request for the list of voices."""
     text, options = _encode("text", ""), _encode("options", {"list_voices": True})
-    return SpeechRequest(_new_request_id(), (text, options))
+    return SpeechRequest(_new_request_id(), (text, options), _version(model_version))
 
 
 def with_deadline(request: SpeechRequest, timeout_s: float | None) -> SpeechRequest:

@@ -70,6 +70,8 @@ class SpeechOptions(TypedDict, total=False):
     has not begun to work on the first segment; 0 = none. Default: 0."""
     options: Mapping[str, object]
     """Rarely used switches, such as `{"split": False}`; an unknown key is an error."""
+    model_version: str
+    """Version of the model to ask, such as `"2"`. Default: the highest that is served."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,9 +79,13 @@ WAIT_S = 10.0
 class Request:
     """One request as the server saw it."""
 
-    def __init__(self, request_id: str, model: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, request_id: str, model: str, version: str, headers: Mapping[str, str]
+    ) -> None:
         self.request_id = request_id
         self.model = model
+        self.version = version
+        """Empty: the server's choice."""
         self.headers = headers
         self.cancelled = threading.Event()
         """Set once the caller has left."""
@@ -143,7 +147,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                 yield service_pb2.ModelStreamInferResponse()
                 continue
             headers = dict(context.invocation_metadata())
-            request = Request(message.id, message.model_name, headers)
+            request = Request(message.id, message.model_name, message.model_version, headers)
             request.stop_key = message.parameters["stop_key"].string_param
             context.add_callback(request.cancelled.set)
             try:
@@ -185,8 +189,8 @@ class _HttpHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         header_length = int(self.headers["Inference-Header-Content-Length"])
         header = json.loads(body[:header_length])
-        model = self.path.split("/")[3]
-        request = Request(header["id"], model, dict(self.headers))
+        _, model, *version = self.path.removeprefix("/v2/").removesuffix("/infer").split("/")
+        request = Request(header["id"], model, "".join(version[1:]), dict(self.headers))
         try:
             (response,) = self.fake.answer(_http_inputs(header, body[header_length:]), request)
         except Failure as failure:

@@ -59,6 +59,7 @@ def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: P
     flags = "--voice en --language en --style [speed_3] --refine --seed 3 --priority 1 "
     flags += "--deadline-ms 900 --queue-deadline-ms 300 --latency low --temperature 0.5 "
     flags += "--top-p 0.9 --top-k 5 --repetition-penalty 1.5 --min-new-tokens 1 --max-new-tokens 9"
+    flags += " --model-version 2"
     path = str(tmp_path / "out.wav")
     options = ["--options", '{"split": false}']
     assert main(["say", "hello", "-o", path, "--url", grpc_url, *flags.split(), *options]) == 0
@@ -83,6 +84,7 @@ def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: P
         "max_new_tokens": 9,
         "options": '{"split": false}',
     }
+    assert fake.requests[0].version == "2"
 
 
 def test_a_dash_reads_the_text_from_standard_input(

@@ -205,6 +205,14 @@ def test_a_malformed_response_stops_the_request(grpc_twin: Twin, fake: FakeTrito
     assert fake.requests[0].cancelled.wait(WAIT_S)
 
 
+def test_a_request_can_name_the_version(grpc_twin: Twin, fake: FakeTriton) -> None:
+    grpc_twin.synthesize("hello", model_version="2")
+    grpc_twin.stream("hello")
+    fake.script = lambda inputs, request: iter([voices_answer()])
+    grpc_twin.list_voices(model_version="3")
+    assert [request.version for request in fake.requests] == ["2", "", "3"]
+
+
 def test_voices_are_listed(grpc_twin: Twin, fake: FakeTriton) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()])
     assert [voice.name for voice in grpc_twin.list_voices()] == ["en"]

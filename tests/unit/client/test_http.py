@@ -52,6 +52,12 @@ def test_without_time_limit_no_deadline_is_sent(http_twin: Twin, fake: FakeTrito
     assert fake.inputs == [{"text": "hello", "stream": False}]
 
 
+def test_a_request_can_name_the_version(http_twin: Twin, fake: FakeTriton) -> None:
+    http_twin.synthesize("hello", model_version="2")
+    http_twin.synthesize("hello")
+    assert [request.version for request in fake.requests] == ["2", ""]
+
+
 def test_streaming_is_refused_with_the_way_out(http_twin: Twin, fake: FakeTriton) -> None:
     with pytest.raises(InvalidRequestError, match="use 'grpc' to stream") as caught:
         http_twin.stream("hello")

@@ -36,7 +36,7 @@ def final_response(changes: dict[str, NDArray[Any] | None]) -> Reader:
 
 
 def test_options_are_the_inputs_that_the_client_does_not_set_itself() -> None:
-    assert set(SpeechOptions.__annotations__) == set(INPUTS) - OWN_INPUTS
+    assert set(SpeechOptions.__annotations__) == set(INPUTS) - OWN_INPUTS | {"model_version"}
 
 
 def test_every_option_reaches_its_input() -> None:
@@ -67,6 +67,20 @@ def test_every_option_reaches_its_input() -> None:
     for tensor in request.tensors:
         assert tensor.data.shape == (1,)
         assert tensor.data.dtype == kinds.get(tensor.datatype, np.object_)
+
+
+def test_the_version_is_no_input_but_travels_beside_them() -> None:
+    request = speech_request("hello", {"model_version": "2"}, stream=False)
+    assert values(request) == {"text": b"hello", "stream": False}
+    assert request.model_version == voices_request("2").model_version == "2"
+    assert speech_request("hello", {}, stream=False).model_version == ""
+
+
+@pytest.mark.parametrize("version", [2, "two", "-1", "1.0"])
+def test_a_version_that_is_no_number_is_refused(version: object) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        speech_request("hello", {"model_version": version}, stream=False)
+    assert caught.value.field == "model_version"
 
 
 def test_what_is_not_given_is_left_to_the_server() -> None:
