@@ -84,6 +84,17 @@ def test_a_request_error_names_the_field(message: str, field: str | None) -> Non
     assert error.field == field
 
 
+def test_a_version_that_is_not_served_is_a_wrong_request() -> None:
+    triton = "Request for unknown model: 'chattts' version 7 is not "
+    for error in (
+        error_in_stream(triton + "found", "r1"),
+        error_from_status("NOT_FOUND", triton + "found", "r1"),
+        error_from_status("UNAVAILABLE", triton + "at ready state", "r1"),
+    ):
+        assert isinstance(error, InvalidRequestError)
+        assert (error.field, str(error)) == ("model_version", "model_version: 7 is not served")
+
+
 @pytest.mark.parametrize(
     ("status", "message", "code"),
     [
