@@ -14,7 +14,8 @@ import numpy as np
 import tritonclient.grpc
 import tritonclient.http
 from launcher import EmbeddedServer
-from tritonclient.utils import InferenceServerException
+from tritonclient.grpc import service_pb2
+from tritonclient.utils import InferenceServerException, serialize_byte_tensor
 
 TIMEOUT_S = 60.0
 
@@ -50,12 +51,30 @@ class Response:
     metadata: dict[str, Any]
 
 
+def _typed(name: str, value: Any) -> tuple[str, Array]:
+    """Triton's name of an input's type, and its tensor."""
+    triton_type, numpy_type = _TYPES.get(name, _TEXT)
+    value = value.encode() if isinstance(value, str) else value
+    array = value if isinstance(value, np.ndarray) else np.array([value], numpy_type)
+    return triton_type, array
+
+
+def wire_request(**values: Any) -> service_pb2.ModelInferRequest:
+    """Return a request of chattts as it travels, for callers that do without a client."""
+    request = service_pb2.ModelInferRequest(model_name="chattts")
+    request.parameters["triton_enable_empty_final_response"].bool_param = True
+    for name, value in values.items():
+        triton_type, array = _typed(name, value)
+        request.inputs.add(name=name, datatype=triton_type, shape=array.shape)
+        content = serialize_byte_tensor(array).item() if triton_type == "BYTES" else array.tobytes()
+        request.raw_input_contents.append(content)
+    return request
+
+
 def _inputs(module: Any, values: dict[str, Any]) -> list[Any]:
     tensors = []
     for name, value in values.items():
-        triton_type, numpy_type = _TYPES.get(name, _TEXT)
-        value = value.encode() if isinstance(value, str) else value
-        array = value if isinstance(value, np.ndarray) else np.array([value], numpy_type)
+        triton_type, array = _typed(name, value)
         tensor = module.InferInput(name, list(array.shape), triton_type)
         tensor.set_data_from_numpy(array)
         tensors.append(tensor)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ import psutil
 import pytest
 from launcher import EmbeddedServer
 from metrics import read_metrics, read_total
+from repository_copies import copy_repository
 from speech_calls import Array, audio, open_stream, stream
 
 NUM_STREAMS = 8
@@ -34,15 +33,9 @@ def two_engines(
     tiny_repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EmbeddedServer]:
     """A server whose token model has two engines of four slots."""
-    repository = tmp_path_factory.mktemp("two") / "models"
-    shutil.copytree(tiny_repository, repository)
-    path = repository / "chattts_gpt" / "config.pbtxt"
-    config = path.read_text()
-    for key, value in (("num_engines", 2), ("max_num_seqs", 4)):
-        config, num_changed = re.subn(rf'("{key}" .*?)"\d+"', rf'\1"{value}"', config)
-        assert num_changed == 1
-    path.write_text(config)
-    server = EmbeddedServer(repository)
+    folder = tmp_path_factory.mktemp("two") / "models"
+    limits = {"num_engines": 2, "max_num_seqs": 4}
+    server = EmbeddedServer(copy_repository(tiny_repository, folder, **limits))
     server.start()
     yield server
     server.kill()
