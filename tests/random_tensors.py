@@ -42,10 +42,11 @@ def scalars(dtype: Any) -> st.SearchStrategy[Array]:
 
 
 def tensors(types: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Array]]:
-    """Some of the named inputs, each one value of its type or any array of any type."""
+    """Some of the named inputs, each one value of its type, an array of it, or any array."""
     anything = PLAIN_TYPES.flatmap(arrays) | arrays(np.object_)
     return st.fixed_dictionaries(
-        {}, optional={name: scalars(dtype) | anything for name, dtype in types.items()}
+        {},
+        optional={name: scalars(t) | arrays(t) | anything for name, t in types.items()},
     )
 
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from chattts_engine.engine import Engine
+from chattts_engine.engine import MAX_EOS_RETRIES, Engine
 from chattts_engine.loading import warm_up
+from chattts_engine.noise import derive_seed
 from chattts_engine.sampling_params import SamplingParams
 from fakes import END_OF_TEXT, FakeRunner, Transcript, make_engine, make_request, run_all
 
@@ -187,7 +188,10 @@ def test_a_derived_seed_rescues_an_immediate_end() -> None:
         engine.add_request(make_request("a", sampling=sampling), 0.0)
         outputs = engine.step(0.0)
         assert outputs[-1].sequence.finish_reason == "length"
-        seeds_tried += outputs[-1].sequence.noise_seed != seed
+        noise_seed = outputs[-1].sequence.noise_seed
+        derived = [derive_seed(seed, attempt) for attempt in range(1, MAX_EOS_RETRIES + 1)]
+        assert noise_seed in [seed, *derived]
+        seeds_tried += noise_seed != seed
     assert seeds_tried > 0
 
 
