@@ -34,11 +34,13 @@ def server_tree(server_pid: int) -> list[psutil.Process]:
 
 
 def part_of(process: psutil.Process) -> str:
-    """Which part of the server a process is: a model's name, tritonserver or guard."""
+    """Which part of the server a process is: a model's name, engine, tritonserver or guard."""
     command = " ".join(process.cmdline())
     model = _MODEL.search(command)
     if model:
         return model[1]
+    if "chattts_engine.engine_process" in command:
+        return "engine"
     return "guard" if "server_guard" in command else "tritonserver"
 
 

@@ -18,8 +18,9 @@ from .utterances import Samples, Utterance
 
 LIMIT_S = 60.0
 """A request that takes longer has failed."""
+STREAMING = "chattts"
 UNARY = "chattts_unary"
-_STREAM_PATH = "/v2/models/chattts/generate_stream"
+_STREAM_PATH = f"/v2/models/{STREAMING}/generate_stream"
 _TYPES: Mapping[str, tuple[str, Any]] = {
     "text": ("BYTES", np.object_),
     "seed": ("UINT64", np.uint64),

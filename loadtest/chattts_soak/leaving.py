@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import queue
 import time
 from random import Random
+from typing import Any
 
 import numpy as np
+import tritonclient.grpc as triton
 from chattts_client import (
     ChatTTSClient,
     RequestCancelledError,
@@ -14,7 +17,7 @@ from chattts_client import (
     SpeechStream,
 )
 
-from .callers import LIMIT_S, UNARY, EventStream, Target, samples_of, tensors, values
+from .callers import LIMIT_S, STREAMING, UNARY, EventStream, Target, samples_of, tensors, values
 from .outcomes import HINT, Outcome
 from .relay import Relay
 from .utterances import Repertoire, Utterance
@@ -39,18 +42,22 @@ def between(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
     return Outcome.LEFT
 
 
-def after_last(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
-    """Close the connection on the final chunk, before the server ends the call."""
+def at_the_end(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
+    """Cancel the call on its final response, before the server has ended it."""
     utterance = chance.choice(repertoire.short)
-    client = ChatTTSClient(target.grpc_url, timeout_s=LIMIT_S)
-    samples = []
-    try:
-        for chunk in _open(client, utterance):
-            samples.append(chunk.samples)
-            if chunk.is_final:
-                break
-    finally:
-        client.close()
+    answers: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+    with triton.InferenceServerClient(target.grpc_url) as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        inputs = tensors(values(utterance))
+        client.async_stream_infer(STREAMING, inputs, parameters={"code_in_errors": True})
+        is_final, samples = False, []
+        while not is_final:
+            result, error = answers.get(timeout=LIMIT_S)
+            if error is not None:
+                raise error
+            samples.append(result.as_numpy("audio"))
+            is_final = bool(result.as_numpy("is_final")[0])
+        client.stop_stream(cancel_requests=True)
     utterance.check_whole(np.concatenate(samples))
     return Outcome.LEFT
 
@@ -127,7 +134,7 @@ def _open(client: ChatTTSClient, utterance: Utterance) -> SpeechStream:
 
 
 def _read_some(stream: SpeechStream, utterance: Utterance, chance: Random) -> None:
-    """Read some chunks, perhaps all but the last, and compare them."""
+    """Read some chunks and compare them."""
     samples = []
     most = chance.randrange(1, 6)
     for chunk in stream:

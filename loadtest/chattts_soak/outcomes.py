@@ -53,7 +53,7 @@ class Unexplained:
 def explain(error: Exception) -> Outcome:
     """Return what an error of a good request comes to."""
     is_unavailable = isinstance(error, ServerUnavailableError) or (
-        isinstance(error, InferenceServerException) and error.status() == "StatusCode.UNAVAILABLE"
+        isinstance(error, InferenceServerException) and "UNAVAILABLE" in str(error)
     )
     return Outcome.FULL if is_unavailable and HINT in str(error) else Outcome.UNEXPLAINED
 
@@ -91,6 +91,11 @@ class Tally:
         """Return how many requests ended in each way."""
         with self._lock:
             return sum(self._counts.values(), Counter())
+
+    def count(self, kind: str, outcome: Outcome) -> int:
+        """Return how many requests of a kind ended in this way."""
+        with self._lock:
+            return self._counts.get(kind, Counter())[outcome]
 
     def by_kind(self) -> dict[str, dict[str, int]]:
         """Return the counts by kind, then by the outcome's name; ready for JSON."""

@@ -34,7 +34,7 @@ def as_json(options: Options, record: Record) -> dict[str, Any]:
         "soak": _tally(record.soaked),
         "growth": [
             {**asdict(growth), "ratio": growth.ratio}
-            for growth in growth_under_load(record.under_load)
+            for growth in growth_under_load(record.under_load, record.soaked)
         ],
         "at_rest": [_snapshot(one) for one in record.at_rest],
         "under_load": [_snapshot(one) for one in record.under_load],
@@ -68,7 +68,7 @@ def render(report: Mapping[str, Any]) -> str:
         table(headings, rows),
     ]
     if report["growth"]:
-        headings = ["growth under load", "first quarter", "last quarter", "ratio"]
+        headings = ["under load", "first quarter", "last quarter", "2.51 loses", "growth"]
         parts.append(table(headings, [_growth_row(one) for one in report["growth"]]))
     if len(report["at_rest"]) == 2:
         headings = ["at rest", "after warm-up", "at the end"]
@@ -80,8 +80,8 @@ def render(report: Mapping[str, Any]) -> str:
 def _growth_row(growth: Mapping[str, Any]) -> list[str]:
     is_bytes = growth["name"].startswith(_BYTES)
     unit, form = (_MEGABYTE, "{:.1f} MB") if is_bytes else (1.0, "{:.0f}")
-    first, last = (form.format(growth[key] / unit) for key in ("first", "last"))
-    return [growth["name"], first, last, f"{growth['ratio']:.3f}"]
+    first, last, lost = (form.format(growth[key] / unit) for key in ("first", "last", "lost"))
+    return [growth["name"], first, last, lost if growth["lost"] else "", f"{growth['ratio']:.3f}"]
 
 
 def _rest_rows(snapshots: Sequence[Mapping[str, Any]]) -> list[list[str]]:

@@ -83,7 +83,11 @@ def _faults(record: Record, log: str) -> Iterator[str]:
     yield from verdict.faults_of_traffic(record.warm, ())
     yield from verdict.faults_of_traffic(record.soaked, wanted)
     if not record.is_partial:
-        yield from verdict.faults_under_load(verdict.growth_under_load(record.under_load))
+        growths = verdict.growth_under_load(record.under_load, record.soaked)
+        yield from verdict.faults_of_growth(growths, "under load")
+        before, after = record.at_rest
+        growths = verdict.growth_at_rest(before, after, record.soaked)
+        yield from verdict.faults_of_growth(growths, "at rest")
     if record.at_rest:
         yield from verdict.faults_at_rest(record.at_rest[0], record.at_rest[-1])
     if _TRACEBACK in log:

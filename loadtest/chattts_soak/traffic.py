@@ -24,6 +24,8 @@ Kind = Callable[[Target, Repertoire, Random], Outcome]
 AsyncKind = Callable[[AsyncChatTTSClient, Repertoire, Random], Awaitable[Outcome]]
 _POLL_S = 0.05
 
+LEFT_AT_THE_END = "left at the end"
+
 KINDS: Mapping[str, tuple[int, Kind]] = {
     "stream": (14, good.stream),
     "at once": (8, good.at_once),
@@ -36,7 +38,7 @@ KINDS: Mapping[str, tuple[int, Kind]] = {
     "deadline": (6, good.deadline),
     "left before first": (8, leaving.before_first),
     "left between": (8, leaving.between),
-    "left after last": (6, leaving.after_last),
+    LEFT_AT_THE_END: (4, leaving.at_the_end),
     "connection closed": (3, leaving.close_connection),
     "connection lost": (3, leaving.lose_connection),
     "time limit": (6, leaving.time_limit),

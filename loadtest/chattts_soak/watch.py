@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import math
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,7 @@ class ServerLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The processes of one part of a server (a model, tritonserver, the guard), added up."""
+    """The processes of one part of a server (a model, tritonserver, the supervisor), added up."""
 
     num_processes: int = 0
     rss: int = 0
@@ -68,8 +67,8 @@ class Snapshot:
 
     @property
     def blocks_used(self) -> float:
-        """KV blocks in use, in all engines; nan if the server does not say."""
-        return self.metrics.get(BLOCKS_USED, math.nan)
+        """KV blocks in use, in all engines."""
+        return self.metrics[BLOCKS_USED]
 
     def total(self, name: str) -> int:
         """Return the sum of a field of `Part` over all parts."""
@@ -103,7 +102,7 @@ class Watch:
         assert server.pid is not None
         self._pid = server.pid
         self._metrics_url = server.metrics_url
-        self._guard_pid = processes.server_tree(server.pid)[0].pid
+        self._supervisor_pid = processes.server_tree(server.pid)[0].pid
         self._known = {process.pid: part for process, part in self._tree()}
 
     def snapshot(self) -> Snapshot:
@@ -158,6 +157,6 @@ class Watch:
         return parts
 
     def _shared_memory(self) -> int:
-        prefix = server_traces.run_name(self._guard_pid)
+        prefix = server_traces.run_name(self._supervisor_pid)
         regions = server_traces.SHARED_MEMORY.glob(f"{prefix}*")
         return sum(region.stat().st_size for region in regions)
