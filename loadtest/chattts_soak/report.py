@@ -16,7 +16,6 @@ from .verdict import growth_under_load
 from .watch import Snapshot
 
 _MEGABYTE = 1e6
-_BYTES = ("rss", "pss", "shared")
 
 
 def as_json(options: Options, record: Record) -> dict[str, Any]:
@@ -78,9 +77,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _growth_row(growth: Mapping[str, Any]) -> list[str]:
-    is_bytes = growth["name"].startswith(_BYTES)
-    unit, form = (_MEGABYTE, "{:.1f} MB") if is_bytes else (1.0, "{:.0f}")
-    first, last, lost = (form.format(growth[key] / unit) for key in ("first", "last", "lost"))
+    first, last, lost = (f"{growth[key] / _MEGABYTE:.1f} MB" for key in ("first", "last", "lost"))
     return [growth["name"], first, last, lost if growth["lost"] else "", f"{growth['ratio']:.3f}"]
 
 

@@ -19,8 +19,8 @@ from .traffic import ALL_KINDS, Traffic, Volume
 from .utterances import Repertoire
 from .watch import ServerLostError, Snapshot, Watch
 
-WARM_UP_SHARE = 0.2
-"""Part of the time after which memory, pools and threads should have their final size."""
+_WARM_UP_SHARE = 0.2
+_LEAST_WARM_UP_S = 20.0
 LINE_EVERY_S = 10.0
 _SNAPSHOTS = 50
 """A short run takes its snapshots more often, about as many in all."""
@@ -39,6 +39,16 @@ class Options:
     seconds: float
     """Seconds of traffic, warm-up included."""
     seed: int
+
+    @property
+    def warm_up_s(self) -> float:
+        """Seconds after which memory, pools and threads should have their size; half at most."""
+        return min(self.seconds / 2, max(_LEAST_WARM_UP_S, _WARM_UP_SHARE * self.seconds))
+
+    @property
+    def soak_s(self) -> float:
+        """Seconds of traffic after the warm-up."""
+        return self.seconds - self.warm_up_s
 
 
 @dataclass(slots=True)
@@ -72,22 +82,22 @@ def run(options: Options) -> Record:
     finally:
         log = server.log()
         server.kill()
-    record.faults += _faults(record, log)
+    record.faults += _faults(record, options, log)
     if record.faults:
         record.log_tail = "\n".join(log.splitlines()[-_LOG_TAIL_LINES:])
     return record
 
 
-def _faults(record: Record, log: str) -> Iterator[str]:
+def _faults(record: Record, options: Options, log: str) -> Iterator[str]:
     wanted = () if record.is_partial else ALL_KINDS
     yield from verdict.faults_of_traffic(record.warm, ())
     yield from verdict.faults_of_traffic(record.soaked, wanted)
     if not record.is_partial:
         growths = verdict.growth_under_load(record.under_load, record.soaked)
-        yield from verdict.faults_of_growth(growths, "under load")
+        yield from verdict.faults_of_growth(growths, "under load", options.soak_s)
         before, after = record.at_rest
         growths = verdict.growth_at_rest(before, after, record.soaked)
-        yield from verdict.faults_of_growth(growths, "at rest")
+        yield from verdict.faults_of_growth(growths, "at rest", options.soak_s)
     if record.at_rest:
         yield from verdict.faults_at_rest(record.at_rest[0], record.at_rest[-1])
     if _TRACEBACK in log:
@@ -110,14 +120,12 @@ class _Soak:
 
     def run(self) -> None:
         """Warm up, rest, soak, rest, and speak the references once more."""
-        warm_up_s = WARM_UP_SHARE * self._options.seconds
-        say(f"warm-up for {warm_up_s:.0f} s, soak for {self._options.seconds - warm_up_s:.0f} s")
-        record = self._record
-        is_whole = self._stretch("warm-up", warm_up_s, record.warm, [])
+        options, record = self._options, self._record
+        say(f"warm-up for {options.warm_up_s:.0f} s, soak for {options.soak_s:.0f} s")
+        is_whole = self._stretch("warm-up", options.warm_up_s, record.warm, [])
         record.at_rest.append(self._watch.rest(_REST_LIMIT_S))
         if is_whole:
-            seconds = self._options.seconds - warm_up_s
-            is_whole = self._stretch("soak", seconds, record.soaked, record.under_load)
+            is_whole = self._stretch("soak", options.soak_s, record.soaked, record.under_load)
             record.at_rest.append(self._watch.rest(_REST_LIMIT_S))
         record.is_partial = not is_whole
         self._speak_again()
