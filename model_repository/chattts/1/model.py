@@ -26,6 +26,7 @@ from chattts_pipeline import (
     Checkpoint,
     FinishedCalls,
     Health,
+    LateEndings,
     LowLatency,
     Services,
     Settings,
@@ -77,6 +78,7 @@ class TritonPythonModel:
             "untrained": self._checkpoint.untrained,
         }
         self._finished_calls = FinishedCalls()
+        self._late_endings = LateEndings()
         self._drain_file = os.environ.get(DRAIN_FILE_VARIABLE)
         self._version = int(args["model_version"])
         self._running = RunningGauge(args["model_version"])
@@ -114,7 +116,9 @@ class TritonPythonModel:
 
     def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:
         for request in requests:
-            responses = Responses(request, self._finished_calls, self._checkpoint.sample_rate)
+            responses = Responses(
+                request, self._finished_calls, self._late_endings, self._checkpoint.sample_rate
+            )
             if pb_utils.get_input_tensor_by_name(request, WARM_UP_INPUT):
                 answer = WarmUpAnswer(responses)
                 self._streams.submit(self._guarded, answer, self._warm_up, answer)
@@ -129,6 +133,7 @@ class TritonPythonModel:
         self._streams.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         self._health.close()
+        self._late_endings.close()
         self._finished_calls.clear()
 
     def _guarded(

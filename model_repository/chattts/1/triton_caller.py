@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
-from chattts_pipeline import AudioEncoder, FinishedCalls
+from chattts_pipeline import AudioEncoder, FinalPause, FinishedCalls, LateEndings
 
 # Request parameter of chattts_unary: server 2.51 replaces the code of a BLS child's error by
 # INTERNAL, so the code has to travel in the message.
@@ -51,11 +51,16 @@ class Responses:
     """The responses of one request: audio in order, then exactly one with the final flag.
 
     Looking for a cancellation after the final flag would crash the server, so one lock serialises
-    both and the sender is forgotten with the flag.
+    both and the sender is forgotten with the flag. Before the flag the stream is quiet for a
+    moment, for longer where the caller has gone (see final_pause.py). One thread at a time sends.
     """
 
     def __init__(
-        self, request: pb_utils.InferenceRequest, finished_calls: FinishedCalls, sample_rate: int
+        self,
+        request: pb_utils.InferenceRequest,
+        finished_calls: FinishedCalls,
+        late_endings: LateEndings,
+        sample_rate: int,
     ) -> None:
         self._sender: pb_utils.InferenceResponseSender | None = request.get_response_sender()
         parameters = json.loads(request.parameters() or "{}")
@@ -65,7 +70,10 @@ class Responses:
         self.stops = str(parameters.get(STOP, ""))
         """The stop_key of the request that this one is to stop."""
         self._is_stopped = False
+        self._has_caller_gone = False
         self._finished_calls = finished_calls
+        self._late_endings = late_endings
+        self._pause = FinalPause()
         self._sample_rate = sample_rate
         self._lock = threading.Lock()
         self._encoder = AudioEncoder("f32", sample_rate, is_streamed=False)
@@ -83,7 +91,8 @@ class Responses:
         with self._lock:
             if self._sender is None:
                 return False
-            return self._finished_calls.is_cancelled(self._sender) or self._is_stopped
+            self._has_caller_gone = self._finished_calls.is_cancelled(self._sender)
+            return self._has_caller_gone or self._is_stopped
 
     def send(
         self, samples: npt.NDArray[np.float32], metadata: Mapping[str, Any], is_final: bool
@@ -104,15 +113,22 @@ class Responses:
         if self._has_code_in_errors:
             message = f"{code}: {message}"
         error = pb_utils.TritonError(message, getattr(pb_utils.TritonError, code))
-        self._send(pb_utils.InferenceResponse(error=error), is_final=True)
+        response = pb_utils.InferenceResponse(error=error)
+        if self._has_caller_gone:
+            self._late_endings.add(lambda: self._send(response, is_final=True))
+        else:
+            self._send(response, is_final=True)
 
     def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
+        if is_final:
+            self._pause.wait()
         with self._lock:
             if self._sender is None:
                 return
             sender, self._sender = self._sender, None if is_final else self._sender
             flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if is_final else 0
             sender.send(response, flags)
+            self._pause.has_sent()
 
 
 class WarmUpAnswer:

@@ -2,6 +2,7 @@
 
 from .audio import AudioEncoder
 from .errors import ServerNotReadyError, SpeechError, child_error
+from .final_pause import FinalPause, LateEndings
 from .finished_calls import FinishedCalls
 from .health import Health
 from .pacing import LowLatency
@@ -21,8 +22,10 @@ __all__ = [
     "AudioEncoder",
     "Caller",
     "Checkpoint",
+    "FinalPause",
     "FinishedCalls",
     "Health",
+    "LateEndings",
     "LowLatency",
     "ServerNotReadyError",
     "Services",
