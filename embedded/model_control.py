@@ -13,8 +13,9 @@ from pathlib import Path
 
 HEADER = "chattts-control"
 """HTTP header with the secret; over gRPC it is triton-grpc-protocol-chattts-control."""
-FLAGS = ("--model-control-mode=explicit", "--load-model=*")
-"""All models load at the start; afterwards each one when it is asked for."""
+FLAGS = ("--model-control-mode=explicit", "--load-model=*", "--strict-readiness=false")
+"""All models load at the start; afterwards each one when it is asked for. With strict readiness the
+server would not be ready while a version is unloaded, and for ever after one was refused."""
 
 _SECRET_BYTES = 16
 
