@@ -6,13 +6,8 @@ leaves no process, shared-memory region or file of its own behind.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import json
 import os
-import select
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-import server_guard
 import server_traces
+from guard_link import GuardLink
 from http_exchange import NO_ANSWER, NOT_FOUND, OK
 from server_files import (
     EXIT_TIMEOUT_S,
@@ -36,7 +31,7 @@ from server_files import (
 )
 from server_health import HEALTH_BODY, HEALTH_PATH, READY_PATH
 from server_log import explain_failure, has_crashed, has_no_voice
-from supervisor import KILL, STARTED, STOP, WELL, Job
+from supervisor import KILL, STOP, Job
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError"]
 
@@ -45,6 +40,8 @@ _START_ATTEMPTS = 3
 """Tries at a start that failed by chance: a free port that another process took first, or a crash
 of server 2.51 while its Python models load on a starved machine (see docs/decisions.md)."""
 _HEALTH_LIMIT_S = 5.0
+_FIRST_SPEECH_POLL_S = 1.0
+"""No answer comes any more from a front that could not speak: it has ended its process."""
 _PORT_TAKEN = "already in use"
 
 
@@ -96,10 +93,7 @@ class EmbeddedServer:
         self._restart = restart
         self._extra_args = list(extra_args)
         self._log_offset = 0
-        self._guard: subprocess.Popen[bytes] | None = None
-        self._pid: int | None = None
-        self._exit_code: int | None = None
-        self._is_guarded = False
+        self._guard: GuardLink | None = None
 
     def __enter__(self) -> EmbeddedServer:
         self.start()
@@ -116,9 +110,7 @@ class EmbeddedServer:
     @property
     def pid(self) -> int | None:
         """Process id of tritonserver, another one after a restart; None if it does not run."""
-        while self._has_guard_spoken():
-            self._hear_guard()
-        return self._pid
+        return None if self._guard is None else self._guard.server_pid
 
     @property
     def http_url(self) -> str:
@@ -190,16 +182,8 @@ class EmbeddedServer:
         """Start the guard, lay out the private files under its id, and hand it the job."""
         wheel = WheelServer.find()
         environment = server_environment(wheel, os.environ)
-        self._guard = subprocess.Popen(
-            [sys.executable, *server_guard.INTERPRETER_OPTIONS, server_guard.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
-        guard_pid = self._guard.pid
-        server_traces.remove_traces(guard_pid)
-        files = PrivateFiles(server_traces.private_directory(guard_pid))
+        self._guard = guard = GuardLink()
+        files = PrivateFiles(server_traces.private_directory(guard.pid))
         files.create(wheel)
         self._open_log(files.root)
         self.control_token_file = files.control_token
@@ -209,7 +193,7 @@ class EmbeddedServer:
             model_repository=self.model_repository,
             host=self.host,
             ports=ports,
-            region_prefix=server_traces.run_name(guard_pid),
+            region_prefix=server_traces.run_name(guard.pid),
             extra_args=[f"--exit-timeout-secs={self._exit_timeout_s}", *self._extra_args],
         )
         job = Job(
@@ -223,11 +207,7 @@ class EmbeddedServer:
             exit_timeout_s=self._exit_timeout_s,
             restart=self._restart,
         )
-        assert self._guard.stdin is not None
-        with open(self._guard.stdin.fileno(), "wb", closefd=False) as orders:
-            orders.write(json.dumps(asdict(job)).encode() + b"\n")
-        self._exit_code, self._is_guarded = None, not self._restart
-        self._hear_guard()
+        guard.give(job)
         self.ports = ports
 
     def _open_log(self, private: Path) -> None:
@@ -238,30 +218,12 @@ class EmbeddedServer:
         self._log_offset = self.log_file.stat().st_size
 
     def _wait_until_ready(self, deadline: float) -> None:
-        while not (self.is_ready() and self._has_spoken() and self._is_guarded):
+        while not (self.is_ready() and self._has_spoken() and self._is_guarded()):
             if self.pid is None or has_no_voice(self.log()):
                 self._fail("the server did not start")
             if time.monotonic() > deadline:
                 self._fail(f"the server was not ready after {self._start_timeout_s:g} s")
             time.sleep(_POLL_INTERVAL_S)
-
-    def _hear_guard(self) -> None:
-        """Wait for the guard's next line: a start, or the end, as its own death is."""
-        assert self._guard is not None
-        assert self._guard.stdout is not None
-        what, _, number = self._guard.stdout.readline().decode().partition(" ")
-        if what == STARTED:
-            self._pid = int(number)
-        elif what == WELL:
-            self._is_guarded = True
-        else:
-            self._pid, self._exit_code = None, int(number or "-1")
-
-    def _has_guard_spoken(self) -> bool:
-        if self._guard is None or self._exit_code is not None:
-            return False
-        assert self._guard.stdout is not None
-        return bool(select.select([self._guard.stdout], [], [], 0)[0])
 
     def _fail(self, what: str) -> NoReturn:
         log = self.log()
@@ -284,13 +246,20 @@ class EmbeddedServer:
 
     def _has_spoken(self) -> bool:
         """Whether the model `chattts` has spoken its warm-up, if it is served."""
-        return self._status("POST", HEALTH_PATH, HEALTH_BODY) in (OK, NOT_FOUND)
+        status = self._status("POST", HEALTH_PATH, HEALTH_BODY, _FIRST_SPEECH_POLL_S)
+        return status in (OK, NOT_FOUND)
 
-    def _status(self, method: str, path: str, body: str | None) -> int:
+    def _is_guarded(self) -> bool:
+        """Whether it would be started again, if it is to be."""
+        return not self._restart or (self._guard is not None and self._guard.is_well)
+
+    def _status(
+        self, method: str, path: str, body: str | None, limit_s: float = _HEALTH_LIMIT_S
+    ) -> int:
         """Ask; return the HTTP status, NO_ANSWER if the server does not answer or does not run."""
         if self.ports is None:
             return NO_ANSWER
-        connection = http.client.HTTPConnection(self.http_url, timeout=_HEALTH_LIMIT_S)
+        connection = http.client.HTTPConnection(self.http_url, timeout=limit_s)
         try:
             connection.request(method, path, body)
             return connection.getresponse().status
@@ -313,9 +282,9 @@ class EmbeddedServer:
         Raises:
             EmbeddedServerError: always, since only `stop` ends it in order.
         """
-        while self._exit_code is None:
-            self._hear_guard()
-        self._fail(f"the server ended by itself with exit code {self._exit_code}")
+        if self._guard is None:
+            raise EmbeddedServerError("the server is not running")
+        self._fail(f"the server ended by itself with exit code {self._guard.wait()}")
 
     def stop(self) -> int | None:
         """Let running requests finish, end the server, and remove its traces.
@@ -341,13 +310,6 @@ class EmbeddedServer:
     def _end(self, order: bytes) -> int | None:
         if self._guard is None:
             return None
-        assert self._guard.stdin is not None
-        assert self._guard.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # where the server ended by itself
-            os.write(self._guard.stdin.fileno(), order)
-        code = self._guard.wait()
-        server_traces.remove_traces(self._guard.pid)
-        self._guard.stdin.close()
-        self._guard.stdout.close()
-        self._guard = self.ports = self._pid = None
+        code = self._guard.end(order)
+        self._guard = self.ports = None
         return code

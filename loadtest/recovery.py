@@ -1,7 +1,7 @@
 """What callers see when a process of the embedded server dies or hangs while eight of them listen.
 
     python loadtest/recovery.py
-    python loadtest/recovery.py --runs 10 --repository /tmp/a --only chattts_gpt
+    python loadtest/recovery.py --runs 10 --repository /tmp/a --only "chattts_gpt SIGKILL"
 
 For each process: seconds from the signal to the end of the last caller's wait, to the first failed
 health check, and until the next request succeeds, whose samples must be those of a request before.
@@ -207,11 +207,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--repository", type=Path, default=_ROOT / "model_repository", help="default: %(default)s"
     )
-    parser.add_argument("--only", nargs="*", default=[], metavar="PROCESS", help="leave out others")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=[str(fault) for fault in FAULTS],
+        default=[str(fault) for fault in FAULTS],
+        metavar="FAULT",
+        help=f"of: {', '.join(map(str, FAULTS))}; default: all",
+    )
     arguments = parser.parse_args(argv)
     rows = []
     is_good = True
-    for fault in [fault for fault in FAULTS if fault.victim in (arguments.only or [fault.victim])]:
+    for fault in [fault for fault in FAULTS if str(fault) in arguments.only]:
         runs = []
         for number in range(arguments.runs):
             with EmbeddedServer(arguments.repository, restart=True) as server:
