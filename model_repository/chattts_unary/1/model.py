@@ -38,12 +38,19 @@ class TritonPythonModel:
         answers = []
         for request in requests:
             answers.append(self._answer(request))
-            # Not for its answer: it returns when Triton's stub has forgotten the finished calls,
-            # which it does without Python's lock, so that they must not go before (see
-            # FinishedCalls of chattts).
-            request.is_cancelled()
-            self._calls.clear()
+            self._drop_finished_calls(request)
         return answers
+
+    def _drop_finished_calls(self, request: pb_utils.InferenceRequest) -> None:
+        """Drop the calls that Triton's stub has forgotten.
+
+        It forgets a finished call without Python's lock, which must not free it (see FinishedCalls
+        of chattts). An answer that the request is not cancelled has come through the same queue
+        later; that it is, may only be remembered: then the calls wait for another request.
+        """
+        finished = len(self._calls)
+        if not request.is_cancelled():
+            del self._calls[:finished]
 
     def finalize(self) -> None:
         """End the thread."""
