@@ -7,7 +7,7 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: demo serve bench test check clean
+.PHONY: demo serve bench soak test check clean
 
 demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, speak
 	$(BIN)/python embedded/demo.py --checkpoint $(CHECKPOINT) --precision $(PRECISION)
@@ -18,6 +18,10 @@ serve: .venv/.installed-serve ## Build if needed, then serve on 8000 (HTTP), 800
 
 bench: .venv/.installed-bench ## Full size, side by side with a baseline: table, bench-results/report.json, plots
 	$(BIN)/python loadtest/bench.py
+
+soak: .venv/.installed-bench ## 20 minutes of mixed and hostile traffic; nothing may grow, fail or be lost
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[http]"
+	$(BIN)/python loadtest/soak.py
 
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest

@@ -17,6 +17,9 @@ FLAGS = ("--model-control-mode=explicit", "--load-model=*", "--strict-readiness=
 """All models load at the start; afterwards each one when it is asked for. With strict readiness the
 server would not be ready while a version is unloaded, and for ever after one was refused."""
 
+RESTRICTED = "model-repository,logging,trace"
+"""What only who can read the secret may change, as the server's flags name it."""
+
 _SECRET_BYTES = 16
 
 
@@ -27,5 +30,5 @@ def restrict(token_file: Path) -> list[str]:
     descriptor = os.open(token_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(token)
-    rule = f"model-repository:{HEADER}={token}"
+    rule = f"{RESTRICTED}:{HEADER}={token}"
     return [f"--http-restricted-api={rule}", f"--grpc-restricted-protocol={rule}"]

@@ -12,7 +12,10 @@ _REASON = re.compile(
     r"""|error:\s(?P<fatal>.+))$""",
     re.VERBOSE,
 )
-_CRASH = re.compile(r"^terminate called|^Signal \(\d+\) received", re.MULTILINE)
+_CRASH = re.compile(
+    r"^terminate called|^Signal \(\d+\) received|^supervisor: \S+ the server is killed: process \d+ ",
+    re.MULTILINE,
+)
 _NO_VOICE = "chattts: warm-up failed: "
 """Written by the model `chattts`."""
 _NOT_A_REASON = ("CudaDriverHelper has not been initialized", "ERROR: Failed to create instance")

@@ -357,10 +357,11 @@ def test_a_higher_priority_overtakes_the_queue(start: Start) -> None:
 
 
 def test_an_engine_that_has_work_and_says_nothing_is_killed(start: Start) -> None:
+    """Its silence counts from when it got work: before, it had nothing to say."""
     setup = start(1)
     setup.now_s = 1000.0
     engine = setup.engines[0]
-    engine.last_heard_s = 1000.0
+    engine.last_heard_s = 0.0
     (request,) = requests_of(1, length=200)
     setup.router.submit(request)
     setup.now_s += SILENCE_LIMIT_S

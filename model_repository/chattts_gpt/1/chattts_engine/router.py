@@ -208,6 +208,8 @@ class EngineRouter:
         while self._waiting and (engine := self._engine_for(self._waiting[0])):
             routed = self._waiting.pop(0)
             routed.engine = engine
+            if not self._assigned[engine]:
+                engine.last_heard_s = self._clock()  # an idle engine says nothing
             self._assigned[engine][routed.request.id] = routed
             engine.send(Submit(routed.request, routed.arrival_s))
 
