@@ -13,7 +13,8 @@ _REASON = re.compile(
     re.VERBOSE,
 )
 _CRASH = re.compile(
-    r"^terminate called|^Signal \(\d+\) received|^supervisor: \S+ the server is killed: process \d+ ",
+    r"^terminate called|^Signal \(\d+\) received"
+    r"|^supervisor: \S+ the server is killed: process \d+ ",
     re.MULTILINE,
 )
 _NO_VOICE = "chattts: warm-up failed: "
