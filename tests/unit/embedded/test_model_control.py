@@ -15,7 +15,10 @@ def test_the_secret_is_new_each_time_and_for_this_user_alone(tmp_path: Path) -> 
         token = file.read_text()
         assert len(token) >= 32
         assert file.stat().st_mode & 0o777 == 0o600
-        assert all(flag.endswith(f"model-repository,logging,trace:chattts-control={token}") for flag in flags)
+        assert all(
+            flag.endswith(f"model-repository,logging,trace:chattts-control={token}")
+            for flag in flags
+        )
         tokens.add(token)
     assert len(tokens) == 2
 
