@@ -62,18 +62,17 @@ async def cancel_task(
 
 
 async def burst(
-    url: str, repertoire: Repertoire, chance: Random, tally: Tally, num_requests: int
+    url: str, utterance: Utterance, num_requests: int, chance: Random, tally: Tally
 ) -> None:
-    """Send more requests at once than the server takes; each is answered or refused at once.
+    """Ask for one utterance many times at once; each is answered, or refused at once.
 
     Args:
         url: HOST:PORT for gRPC.
-        repertoire: its longest utterance of one segment is spoken, so that places stay taken.
-        chance: chooses nothing but the priorities.
+        utterance: long enough that all are there before the first is over.
+        num_requests: more than `max_streams` of the front model and some are refused.
+        chance: chooses the priorities.
         tally: gets every request.
-        num_requests: more than `max_streams` of the front model.
     """
-    utterance = max(repertoire.short, key=lambda one: len(one.samples))
 
     async def ask(priority: int) -> None:
         try:

@@ -89,6 +89,12 @@ class EventStream:
                 event: dict[str, Any] = json.loads(line[len(b"data: ") :])
                 yield event
 
+    def close(self) -> None:
+        """Drop the connection, whatever is still to come."""
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
     def __enter__(self) -> EventStream:
         return self
 
@@ -98,9 +104,7 @@ class EventStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._response is not None:
-            self._response.close()
-        self._connection.close()
+        self.close()
 
 
 def samples_of(event: Mapping[str, Any]) -> Samples:

@@ -88,9 +88,10 @@ def _rest_rows(snapshots: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
     shared = [f"{one['shared_memory'] / _MEGABYTE:.1f} MB" for one in snapshots]
     return [
-        row("rss", "rss", _MEGABYTE, "{:.1f} MB"),
-        row("pss", "pss", _MEGABYTE, "{:.1f} MB"),
+        row("heaps and stacks", "anonymous", _MEGABYTE, "{:.1f} MB"),
         ["shared memory", *shared],
+        row("RSS", "rss", _MEGABYTE, "{:.1f} MB"),
+        row("PSS", "pss", _MEGABYTE, "{:.1f} MB"),
         row("processes", "num_processes", 1.0, "{:.0f}"),
         row("threads", "num_threads", 1.0, "{:.0f}"),
         row("open files", "num_fds", 1.0, "{:.0f}"),

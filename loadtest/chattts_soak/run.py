@@ -15,7 +15,7 @@ from launcher import EmbeddedServer
 from . import verdict
 from .callers import LIMIT_S, Target
 from .outcomes import Outcome, Tally, WrongAnswerError
-from .traffic import ALL_KINDS, Traffic, Volume
+from .traffic import ALL_KINDS, WARM_UP, Traffic, Volume
 from .utterances import Repertoire
 from .watch import ServerLostError, Snapshot, Watch
 
@@ -122,20 +122,29 @@ class _Soak:
         """Warm up, rest, soak, rest, and speak the references once more."""
         options, record = self._options, self._record
         say(f"warm-up for {options.warm_up_s:.0f} s, soak for {options.soak_s:.0f} s")
-        is_whole = self._stretch("warm-up", options.warm_up_s, record.warm, [])
+        is_whole = self._stretch("warm-up", WARM_UP, options.warm_up_s, record.warm, [])
         record.at_rest.append(self._watch.rest(_REST_LIMIT_S))
         if is_whole:
-            is_whole = self._stretch("soak", options.soak_s, record.soaked, record.under_load)
+            is_whole = self._stretch(
+                "soak", Volume(), options.soak_s, record.soaked, record.under_load
+            )
             record.at_rest.append(self._watch.rest(_REST_LIMIT_S))
         record.is_partial = not is_whole
         self._speak_again()
 
-    def _stretch(self, name: str, seconds: float, tally: Tally, snapshots: list[Snapshot]) -> bool:
+    def _stretch(
+        self,
+        name: str,
+        volume: Volume,
+        seconds: float,
+        tally: Tally,
+        snapshots: list[Snapshot],
+    ) -> bool:
         """Run traffic and look at the server meanwhile; return whether it ran to its end."""
         end_s = time.monotonic() + seconds
         seed = f"{self._options.seed} {name}"
         with Target.connect(self._server.grpc_url, self._server.http_url) as target:
-            traffic = Traffic(target, self._repertoire, tally, Volume(), seed)
+            traffic = Traffic(target, self._repertoire, tally, volume, seed)
             traffic.start()
             try:
                 self._look_until(end_s, name, tally, snapshots)
@@ -179,8 +188,9 @@ def line(tally: Tally, now: Snapshot) -> str:
     return (
         f"done {sum(counts.values())}: {ended} | running {now.num_running:g} "
         f"blocks {now.blocks_used:g} | MB RSS (PSS): {held} | "
-        f"shm {now.shared_memory / _MEGABYTE:.1f} MB threads {now.total('num_threads')} "
-        f"files {now.total('num_fds')}"
+        f"shm {now.shared_memory / _MEGABYTE:.1f} MB "
+        f"threads {sum(part.num_threads for part in now.parts.values())} "
+        f"files {sum(part.num_fds for part in now.parts.values())}"
     )
 
 

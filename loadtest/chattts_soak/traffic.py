@@ -7,6 +7,7 @@ ask the same in the same order, at other moments.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -70,9 +71,16 @@ class Volume:
     num_threads: int = 8
     num_tasks: int = 4
     burst_size: int = 80
-    """More than the front model takes."""
+    """Requests at once of one segment each: more than the front model takes."""
+    long_burst_size: int = 16
+    """Requests at once for many segments each: large answers at the same time."""
     burst_every_s: float = 30.0
+    """Seconds from one burst to the next; the two sizes take turns."""
     first_burst_s: float = 2.0
+
+
+WARM_UP = Volume(burst_every_s=5.0)
+"""More bursts than later, so that heaps, pools and shared memory have had their largest size."""
 
 
 class Traffic:
@@ -147,16 +155,18 @@ class Traffic:
 
     async def _bursts(self) -> None:
         chance = Random(f"{self._seed} {BURST}")
-        next_s = time.monotonic() + self._volume.first_burst_s
-        while not self._is_over.is_set():
-            if time.monotonic() < next_s:
+        longest = max(self._repertoire.short, key=lambda one: len(one.samples))
+        volume = self._volume
+        kinds = (longest, volume.burst_size), (self._repertoire.long[0], volume.long_burst_size)
+        next_s = time.monotonic() + volume.first_burst_s
+        for utterance, size in itertools.cycle(kinds):
+            while time.monotonic() < next_s:
+                if self._is_over.is_set():
+                    return
                 await asyncio.sleep(_POLL_S)
-                continue
-            next_s += self._volume.burst_every_s
-            size = self._volume.burst_size
-            await asynchronous.burst(
-                self._target.grpc_url, self._repertoire, chance, self._tally, size
-            )
+            next_s += volume.burst_every_s
+            url = self._target.grpc_url
+            await asynchronous.burst(url, utterance, size, chance, self._tally)
 
 
 def _deal(cards: Mapping[str, int], chance: Random) -> Iterator[str]:

@@ -11,6 +11,8 @@ from .traffic import LEFT_AT_THE_END
 from .watch import Part, Snapshot
 
 GROWTH_LIMIT = 1.05
+GROWTH_FLOOR = 4 * 2**20
+"""Bytes that a figure may always grow by. Shared memory is 10 MB and grows by steps of one."""
 LOST_BYTES = 25_000
 """What tritonserver 2.51 loses when a call is cancelled while it ends: it forgets the call's state
 (21 kB measured; server pull request 8078, in 25.04). Not counted as growth."""
@@ -18,9 +20,9 @@ MIN_SNAPSHOTS = 8
 """Two per quarter; fewer say nothing about growth."""
 _BETWEEN_QUARTERS = 0.75
 """Share of the time that lies between the middle of the first and of the last quarter."""
-_TOTAL = "rss"
+_TOTAL = "memory"
 _SHARED = "shared memory"
-_HOLD_LOST = frozenset({_TOTAL, "rss of tritonserver"})
+_HOLD_LOST = frozenset({_TOTAL, "tritonserver"})
 PARTS_FROM_S = 600.0
 """A soak from this length on has given every part its busiest moment early, so that each may be
 judged by itself; a shorter one is judged by the sum."""
@@ -43,14 +45,14 @@ class Growth:
 
     @property
     def is_within(self) -> bool:
-        """Whether it grew by no more than 5 %."""
-        return self.ratio <= GROWTH_LIMIT
+        """Whether it grew by no more than 5 %, or than the floor."""
+        return self.last - self.lost <= max(GROWTH_LIMIT * self.first, self.first + GROWTH_FLOOR)
 
 
 def growth_under_load(snapshots: Sequence[Snapshot], tally: Tally) -> list[Growth]:
     """Compare means over the first quarter of the snapshots with means over the last.
 
-    Resident memory of all processes together and by part, and shared memory; bytes.
+    Memory of all processes together, shared memory, heaps and stacks by part; bytes.
 
     Args:
         snapshots: at equal distances.
@@ -65,11 +67,11 @@ def growth_under_load(snapshots: Sequence[Snapshot], tally: Tally) -> list[Growt
     first, last = snapshots[:quarter], snapshots[-quarter:]
     lost = _BETWEEN_QUARTERS * _lost(tally)
     figures: dict[str, Callable[[Snapshot], float]] = {
-        _TOTAL: lambda one: one.total("rss"),
+        _TOTAL: lambda one: one.memory,
         _SHARED: lambda one: one.shared_memory,
     }
     for part in sorted(first[0].parts):
-        figures[f"rss of {part}"] = lambda one, part=part: one.parts[part].rss  # type: ignore[misc]
+        figures[part] = lambda one, part=part: one.parts[part].anonymous  # type: ignore[misc]
     return [
         Growth(
             name,
@@ -88,7 +90,7 @@ def _lost(tally: Tally) -> float:
 def growth_at_rest(before: Snapshot, after: Snapshot, tally: Tally) -> list[Growth]:
     """Compare memory at two moments without requests, with the tally of those in between."""
     return [
-        Growth(_TOTAL, before.total("rss"), after.total("rss"), _lost(tally)),
+        Growth(_TOTAL, before.memory, after.memory, _lost(tally)),
         Growth(_SHARED, before.shared_memory, after.shared_memory),
     ]
 
@@ -116,7 +118,7 @@ def faults_at_rest(before: Snapshot, after: Snapshot) -> Iterator[str]:
         for field, what in (("num_threads", "threads"), ("num_fds", "open files")):
             was, now = getattr(part, field), getattr(after.parts.get(name, Part()), field)
             # Pools grow to their bound as they are needed; a leak per request grows far beyond.
-            if not Growth(what, was, now).is_within:
+            if now > GROWTH_LIMIT * was:
                 yield f"{what} of {name} at rest: {was} before, {now} at the end"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 import server_traces
@@ -30,9 +32,11 @@ class Part:
 
     num_processes: int = 0
     rss: int = 0
-    """Resident bytes; memory that processes share counts once per process."""
+    """Resident bytes; what is shared or mapped twice counts as often."""
     pss: int = 0
-    """Proportional bytes; shared memory counts once."""
+    """Proportional bytes; what is shared counts once, among all processes of the machine."""
+    anonymous: int = 0
+    """Resident bytes of heaps and stacks: what a part has to itself."""
     num_threads: int = 0
     num_fds: int = 0
 
@@ -43,6 +47,7 @@ class Part:
             self.num_processes + 1,
             self.rss + memory.rss,
             self.pss + memory.pss,
+            self.anonymous + _anonymous(process.pid),
             self.num_threads + process.num_threads(),
             self.num_fds + process.num_fds(),
         )
@@ -70,9 +75,14 @@ class Snapshot:
         """KV blocks in use, in all engines."""
         return self.metrics[BLOCKS_USED]
 
-    def total(self, name: str) -> int:
-        """Return the sum of a field of `Part` over all parts."""
-        return sum(getattr(part, name) for part in self.parts.values())
+    @property
+    def memory(self) -> int:
+        """Bytes of all processes: heaps, stacks, and shared memory once.
+
+        Not the sum of resident sizes: each time that Triton enlarges a region it maps all of it
+        again and keeps the old mapping, so that a region of 20 MB counts for 100.
+        """
+        return self.shared_memory + sum(part.anonymous for part in self.parts.values())
 
 
 def read_metrics(metrics_url: str) -> dict[str, float]:
@@ -93,6 +103,16 @@ def read_metrics(metrics_url: str) -> dict[str, float]:
             family = name.partition("{")[0]
             sums[family] = sums.get(family, 0.0) + float(value)
     return sums
+
+
+def _anonymous(pid: int) -> int:
+    """Return the RssAnon of a process in bytes, 0 if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    match = re.search(r"RssAnon:\s+(\d+) kB", status)
+    return 1024 * int(match[1]) if match else 0
 
 
 class Watch:

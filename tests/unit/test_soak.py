@@ -29,10 +29,13 @@ LONG_S, SHORT_S = 1200.0, 30.0
 MEGABYTE = 10**6
 
 
-def snapshot(rss: int = 100 * MEGABYTE, *, shared: int = 10, **metrics: float) -> Snapshot:
+def part(heap: int, num_threads: int = 10, num_processes: int = 1) -> Part:
+    return Part(num_processes, 2 * heap, heap, heap, num_threads, num_fds=5)
+
+
+def snapshot(heap: int = 100 * MEGABYTE, **metrics: float) -> Snapshot:
     gauges = {"chattts_running_requests": 0.0, "chattts_kv_blocks_used": 0.0, **metrics}
-    parts = {"tritonserver": Part(1, rss, rss, 100, 50), "chattts": Part(1, 50, 50, 10, 5)}
-    return Snapshot(0.0, parts, shared, gauges)
+    return Snapshot(0.0, {"tritonserver": part(heap), "chattts": part(50)}, 10, gauges)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_memory_that_grows_is_a_fault_but_what_the_server_is_known_to_lose_is_no
     total, shared, *_ = growths = growth_under_load(snapshots, tally)
     assert total.ratio == pytest.approx(113.5 / 101.5, abs=1e-5)
     assert shared.ratio == 1.0
-    assert [fault.split()[0] for fault in faults_of_growth(growths, "", SHORT_S)] == ["rss"]
+    assert [fault.split()[0] for fault in faults_of_growth(growths, "", SHORT_S)] == ["memory"]
     assert len(list(faults_of_growth(growths, "", LONG_S))) == 2  # the part that grew, too
     for _ in range(16 * MEGABYTE // LOST_BYTES):
         tally.add(LEFT_AT_THE_END, Outcome.LEFT)
@@ -99,7 +102,7 @@ def test_what_is_not_given_back_is_a_fault() -> None:
     assert running == "2 requests still run at the end"
     (blocks,) = faults_at_rest(before, snapshot(chattts_kv_blocks_used=3))
     assert blocks == "3 KV blocks are in use at the end"
-    more = Snapshot(0.0, {**before.parts, "chattts": Part(2, 50, 50, 12, 5)}, 10, before.metrics)
+    more = Snapshot(0.0, {**before.parts, "chattts": part(50, 12, 2)}, 10, before.metrics)
     processes, threads = faults_at_rest(before, more)
     assert processes.startswith("processes: ")
     assert threads == "threads of chattts at rest: 10 before, 12 at the end"
