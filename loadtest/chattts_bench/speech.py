@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from chattts_client import ChatTTSClient, Summary
@@ -27,6 +28,8 @@ class Request:
     seed: int
     delay_s: float = 0.0
     """Seconds to wait before it is sent."""
+    latency: Literal["exact", "low"] = "exact"
+    """As the server takes it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,14 +54,19 @@ class Spoken:
         return self.arrivals_s[0]
 
     @property
+    def waited_s(self) -> float:
+        """Seconds that playback which begins with the first chunk waits for later ones."""
+        played_until_s, waited_s = self.arrivals_s[0], 0.0
+        for arrival_s, duration_s in zip(self.arrivals_s, self.durations_s, strict=True):
+            gap_s = max(0.0, arrival_s - played_until_s)
+            waited_s += gap_s
+            played_until_s += gap_s + duration_s
+        return waited_s
+
+    @property
     def is_ahead_of_playback(self) -> bool:
         """Whether playback that begins with the first chunk never waits for a later one."""
-        played_until_s = self.arrivals_s[0]
-        for arrival_s, duration_s in zip(self.arrivals_s, self.durations_s, strict=True):
-            if arrival_s > played_until_s:
-                return False
-            played_until_s += duration_s
-        return True
+        return self.waited_s == 0
 
 
 @contextmanager
@@ -92,6 +100,7 @@ def speak(client: ChatTTSClient, request: Request) -> Spoken:
         seed=request.seed,
         min_new_tokens=request.steps,
         max_new_tokens=request.steps,
+        latency=request.latency,
     ) as stream:
         for chunk in stream:
             if len(chunk.samples):

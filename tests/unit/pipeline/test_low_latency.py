@@ -16,6 +16,7 @@ import onnxruntime
 import pytest
 import selfcheck
 from chattts_bench.lookahead import SpokenSegment, compare, decibels, speak_segment
+from chattts_bench.vocoding import ImpatientPace
 from chattts_pipeline.low_latency import LowLatencyStream
 from chattts_pipeline.pacing import LowLatency, Pace
 from chattts_pipeline.streaming import CHUNK_STEPS, VocoderSizes
@@ -43,13 +44,6 @@ class Clock:
         return self.now
 
 
-class Impatient(Pace):
-    """A listener who is never ahead: every piece is as small as the first."""
-
-    def add_sent(self, num_samples: int) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def session(tiny_repository: Path) -> Any:
     path = tiny_repository / "chattts_vocoder/1/model.onnx"
@@ -66,7 +60,7 @@ def new_stream(
     sizes: VocoderSizes, lookahead: int = LOOKAHEAD, first: int = FIRST
 ) -> LowLatencyStream:
     low_latency = LowLatency(lookahead, first)
-    return LowLatencyStream(sizes, low_latency, Impatient(low_latency, sizes, SAMPLE_RATE))
+    return LowLatencyStream(sizes, low_latency, ImpatientPace(low_latency, sizes, SAMPLE_RATE))
 
 
 def speak(

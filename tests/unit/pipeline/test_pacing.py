@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from chattts_pipeline.pacing import LowLatency, Pace
+import math
+
+from chattts_pipeline.pacing import CALL_SHARE, WAIT_SHARE, LowLatency, Pace
 from chattts_pipeline.streaming import VocoderSizes
 
 PUBLISHED = VocoderSizes(52, 512, 2, 3)
 SAMPLE_RATE = 24_000
 STEP = 512
+STEP_S = STEP / SAMPLE_RATE
 CALLS_PER_PIECE = 3
+
+
+def steps_in(seconds: float) -> int:
+    return math.ceil(seconds / STEP_S)
 
 
 class Listener:
@@ -31,9 +38,19 @@ def test_the_first_piece_is_as_small_as_the_operator_says() -> None:
 def test_pieces_grow_with_what_the_listener_has_in_hand_and_shrink_as_it_is_played() -> None:
     listener = Listener()
     listener.pace.add_sent(60 * STEP)
-    assert listener.wanted_after_s(0) == 30
-    assert listener.wanted_after_s(20.5 * STEP / SAMPLE_RATE) == 20
-    assert listener.wanted_after_s(30 * STEP / SAMPLE_RATE) == 8
+    assert listener.wanted_after_s(0.0) == steps_in(WAIT_SHARE * 60 * STEP_S)
+    assert listener.wanted_after_s(20.5 * STEP_S) == steps_in(WAIT_SHARE * 39.5 * STEP_S)
+    assert listener.wanted_after_s(35 * STEP_S) == 8
+
+
+def test_the_calls_for_a_piece_are_over_before_the_listener_runs_dry() -> None:
+    listener = Listener()
+    listener.pace.add_sent(100 * STEP)
+    in_no_time = listener.pace.wanted_steps()
+    listener.pace.add_call(0.1)
+    calls_s = CALLS_PER_PIECE * 0.1
+    assert listener.pace.wanted_steps() == steps_in(WAIT_SHARE * (100 * STEP_S - calls_s))
+    assert listener.pace.wanted_steps() < in_no_time
 
 
 def test_a_listener_who_had_to_wait_is_not_behind_for_ever() -> None:
@@ -41,17 +58,16 @@ def test_a_listener_who_had_to_wait_is_not_behind_for_ever() -> None:
     listener.pace.add_sent(8 * STEP)
     assert listener.wanted_after_s(60.0) == 8
     listener.pace.add_sent(40 * STEP)
-    assert listener.wanted_after_s(0) == 20
+    assert listener.wanted_after_s(0.0) == steps_in(WAIT_SHARE * 40 * STEP_S)
 
 
-def test_pieces_last_twice_as_long_as_the_calls_for_them() -> None:
+def test_pieces_last_longer_than_the_calls_for_them() -> None:
     listener = Listener()
     listener.pace.add_sent(8 * STEP)
     listener.now += 60.0
     for _ in range(40):
         listener.pace.add_call(0.2)
-    calls_s = CALLS_PER_PIECE * 0.2
-    assert listener.pace.wanted_steps() == -(-2 * calls_s * SAMPLE_RATE // STEP)
+    assert listener.pace.wanted_steps() == steps_in(CALLS_PER_PIECE * 0.2 / CALL_SHARE)
     for _ in range(40):
         listener.pace.add_call(0.001)
     assert listener.pace.wanted_steps() == 8
@@ -63,6 +79,5 @@ def test_one_slow_call_does_not_decide() -> None:
     listener.now += 60.0
     for _ in range(10):
         listener.pace.add_call(0.01)
-    before = listener.pace.wanted_steps()
-    listener.pace.add_call(0.1)
-    assert before <= listener.pace.wanted_steps() < CALLS_PER_PIECE * 2 * 0.1 * SAMPLE_RATE / STEP
+    listener.pace.add_call(0.2)
+    assert 8 < listener.pace.wanted_steps() < steps_in(CALLS_PER_PIECE * 0.2 / CALL_SHARE) / 2

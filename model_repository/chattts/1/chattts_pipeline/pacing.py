@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from .streaming import VocoderSizes
 
-WAIT_SHARE = 0.5
-"""Share of the unplayed audio that may run out while the next piece is made. Below 1, since steps
-come no faster than they are spoken when the server is full."""
+WAIT_SHARE = 0.75
+"""Share of the time until the listener runs dry, less the calls for the next piece, that its steps
+may take. They come no slower than they are spoken, or nothing helps; the rest is for jitter."""
 
-CALL_SHARE = 0.5
+CALL_SHARE = 0.75
 """Share of a piece's own duration that the calls for it may take; the rest is for their jitter."""
 
 SMOOTHING = 0.25
@@ -65,9 +65,10 @@ class Pace:
         """Return how many steps of audio should be ready before the next piece is made."""
         if self._played_at is None:
             return self._first_steps
-        can_wait_s = WAIT_SHARE * (self._played_at - self._clock())
-        calls_s = (self._call_s or 0.0) * self._calls_per_piece / CALL_SHARE
-        return max(self._first_steps, math.ceil(max(can_wait_s, calls_s) / self._step_s))
+        calls_s = (self._call_s or 0.0) * self._calls_per_piece
+        can_wait_s = WAIT_SHARE * (self._played_at - self._clock() - calls_s)
+        piece_s = max(can_wait_s, calls_s / CALL_SHARE)
+        return max(self._first_steps, math.ceil(piece_s / self._step_s))
 
     def add_call(self, elapsed_s: float) -> None:
         """Tell how long a call of the vocoder took, its wait included."""
