@@ -1,4 +1,4 @@
-"""The processes of a server: which there are, which have died, and how all of them end.
+"""The processes of a server: which there are, how they start, and how all of them end.
 
 Only for a process with a single thread, which is their parent or adopts them.
 """
@@ -11,32 +11,28 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _REAP_LIMIT_S = 10.0
 _REAP_POLL_S = 0.01
-_SCAN_INTERVAL_S = 2.0
-_DEAD_AFTER_S = 1.0
-"""Seconds that a model's process stays unreaped before it counts as dead: the server reaps a
-process that it has ended itself at once."""
 
 
 def is_alive(pid: int) -> bool:
     """Tell whether a process with this id runs; one that only waits to be reaped does not."""
-    state = _state_and_parent(pid)
+    state = state_and_parent(pid)
     return state is not None and state[0] not in "ZX"
 
 
 def children(parent: int) -> list[int]:
     """Return the children of a process, those that have ended and are not reaped too."""
     found = (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
-    return [pid for pid in found if (state := _state_and_parent(pid)) and state[1] == parent]
+    return [pid for pid in found if (state := state_and_parent(pid)) and state[1] == parent]
 
 
-def _state_and_parent(pid: int) -> tuple[str, int] | None:
+def state_and_parent(pid: int) -> tuple[str, int] | None:
     """Return state letter and parent of a process, None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -46,43 +42,13 @@ def _state_and_parent(pid: int) -> tuple[str, int] | None:
     return state, int(parent)
 
 
-def _name(pid: int) -> str:
-    """Return what a process runs: the first argument of a stub is its model's file."""
+def command_line(pid: int) -> list[str]:
+    """Return the words of a process's command; none once it has ended."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
-        return ""
-    return words[1] if len(words) > 1 and words[1] else words[0]
-
-
-class ModelProcesses:
-    """The processes that a server has started for its Python models.
-
-    Args:
-        server: process id.
-        clock: monotonic time in seconds.
-    """
-
-    def __init__(self, server: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._server = server
-        self._clock = clock
-        self._next_scan_s = clock()
-        self._names: dict[int, str] = {}
-        self._dead_since_s: dict[int, float] = {}
-
-    def step(self) -> str:
-        """Look at them; return which one has died by itself, or nothing."""
-        now_s = self._clock()
-        if now_s >= self._next_scan_s:
-            self._next_scan_s = now_s + _SCAN_INTERVAL_S
-            found = children(self._server)
-            self._names = {pid: self._names.get(pid) or _name(pid) for pid in found}
-        dead = [pid for pid in self._names if _state_and_parent(pid) == ("Z", self._server)]
-        self._dead_since_s = {pid: self._dead_since_s.get(pid, now_s) for pid in dead}
-        for pid, since_s in self._dead_since_s.items():
-            if now_s - since_s >= _DEAD_AFTER_S:
-                return f"process {pid} of a model has died: {self._names[pid]}"
-        return ""
+        return []
+    return words.split("\0")[:-1]
 
 
 def adopt_orphans() -> None:

@@ -21,15 +21,10 @@ from typing import Protocol
 
 import server_traces
 from http_exchange import NO_ANSWER, OK, Exchange
+from model_processes import ModelProcesses
 from server_health import START_INTERVAL_S, Probe
 from server_metrics import num_running
-from server_processes import (
-    ModelProcesses,
-    adopt_orphans,
-    end_server,
-    reap_orphans,
-    start_server,
-)
+from server_processes import adopt_orphans, end_server, reap_orphans, start_server
 
 KILL = b"kill\n"
 STOP = b"stop\n"
@@ -140,12 +135,13 @@ class Watch:
     """Looks for dead processes and asks for its health."""
 
     def __init__(self, job: Job, server: int) -> None:
-        self.probe = Probe((job.host, job.http_port))
-        self._processes = ModelProcesses(server)
+        address = (job.host, job.http_port)
+        self.probe = Probe(address)
+        self._processes = ModelProcesses(server, address)
 
     def exchanges(self) -> list[Exchange]:
         """See Phase."""
-        return self.probe.exchanges
+        return self.probe.exchanges + self._processes.exchanges
 
     @property
     def interval_s(self) -> float:
@@ -154,7 +150,8 @@ class Watch:
 
     def step(self) -> str:
         """See Phase."""
-        return self._processes.step() or self.probe.step()
+        is_starting = not self.probe.has_been_well
+        return self._processes.step(is_starting) or self.probe.step()
 
 
 class Drain:
@@ -165,7 +162,6 @@ class Drain:
     def __init__(self, job: Job, server: int, drain_file: Path) -> None:
         self._job = job
         self._server = server
-        self._processes = ModelProcesses(server)
         self._started_s = time.monotonic()
         self._exchange: Exchange | None = None
         self._is_told = False
@@ -184,7 +180,7 @@ class Drain:
         if not self._is_told and (passed_s > self._job.exit_timeout_s or self._is_idle()):
             self._is_told = True
             os.kill(self._server, signal.SIGTERM)
-        return "" if self._is_told else self._processes.step()
+        return ""
 
     def _is_idle(self) -> bool:
         """Whether nothing is spoken any more, as it is where nobody answers."""

@@ -112,7 +112,7 @@ def test_container_comes_back_and_drains(container: Container) -> None:
     assert not server_traces.private_directory(process.pid).exists()
     assert not list(server_traces.SHARED_MEMORY.glob(f"{server_traces.run_name(process.pid)}*"))
     log = container.log.read_text()
-    assert f"process {stub} of a model has died" in log
+    assert f"process {stub} has died, of chattts_vocoder" in log
     assert log.count("the server is started again") == 1
 
 

@@ -2,8 +2,8 @@
 
 One port for everything. FOLDER/health: HTTP status of a health check (200); FOLDER/silent: no
 answer to it; FOLDER/running: value of the gauge (0); FOLDER/code: end at once with this exit code,
-once it was asked; FOLDER/child: what a child process runs in a shell. It appends its process id to
-FOLDER/starts when it listens, and ends with 0 on SIGTERM.
+once it was asked; FOLDER/speech/1/model.py: what a child process runs, whose model it calls ready.
+It appends its process id to FOLDER/starts when it listens, and ends with 0 on SIGTERM.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Server(HTTPServer):
 
 
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-if told("child"):
-    subprocess.Popen(["/bin/sh", "-c", told("child")])
+if told("speech/1/model.py"):
+    subprocess.Popen([sys.executable, str(FOLDER / "speech" / "1" / "model.py")])
 server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
 with (FOLDER / "starts").open("a") as starts:
     starts.write(f"{os.getpid()}\n")

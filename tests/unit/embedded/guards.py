@@ -23,12 +23,12 @@ _EMBEDDED = Path(server_guard.__file__).parent
 _IMPATIENT = f"""
 import sys
 sys.path.insert(0, {str(_EMBEDDED)!r})
-import server_guard, server_health, server_processes, supervisor
+import model_processes, server_guard, server_health, supervisor
 supervisor.START_INTERVAL_S = server_health.START_INTERVAL_S = 0.02
 server_health.PROBE_INTERVAL_S = 0.1
 server_health.PROBE_LIMIT_S = server_health.SICK_AFTER_S = 0.5
-server_processes._SCAN_INTERVAL_S = 0.05
-server_processes._DEAD_AFTER_S = 0.2
+model_processes.SCAN_INTERVAL_S = 0.05
+model_processes.DEAD_AFTER_S = 0.2
 supervisor._WATCH_INTERVAL_S = 0.02
 supervisor._PAUSE_S = 0.02
 supervisor.DRAIN_MARGIN_S = 0.5

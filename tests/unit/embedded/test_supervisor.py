@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from server_processes import is_alive
+from server_processes import children, is_alive
 from supervisor import MAX_QUICK_ENDS, STOP, Job
 from unit.embedded.guards import DEADLINE_S, Guard, fake_job, wait_until
 
@@ -62,14 +62,19 @@ def test_server_that_has_ended_is_started_again(start_guard: StartGuard, told: P
     assert_well(guard, told)
 
 
-def test_server_with_a_dead_child_is_killed_and_started_again(
+def test_server_with_a_dead_model_process_is_killed_and_started_again(
     start_guard: StartGuard, told: Path
 ) -> None:
-    (told / "child").write_text(f"sleep 0.3; rm {told / 'child'}")
+    model = told / "speech" / "1" / "model.py"
+    model.parent.mkdir(parents=True)
+    model.write_text("import time; time.sleep(60)")
     guard = start(start_guard, told)
+    guard.wait_for_log("the server is well")
+    (child,) = children(guard.server_pid)
+    os.kill(child, signal.SIGKILL)
     guard.says("started")
     assert not is_alive(guard.server_pid)
-    guard.wait_for_log("of a model has died")
+    guard.wait_for_log(f"process {child} has died, of speech/versions/1")
     wait_until(lambda: len(started(told)) == 2)
     assert_well(guard, told)
 
