@@ -20,7 +20,6 @@ bench: .venv/.installed-bench ## Full size, side by side with a baseline: table,
 	$(BIN)/python loadtest/bench.py
 
 soak: .venv/.installed-bench ## 20 minutes of mixed and hostile traffic; nothing may grow, fail or be lost
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[http]"
 	$(BIN)/python loadtest/soak.py
 
 test: .venv/.installed-test ## Unit, parity and real-server tests

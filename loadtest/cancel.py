@@ -6,7 +6,7 @@
 Another long request runs meanwhile, so that the engine keeps stepping, and counts its steps. A
 caller goes in each of the ways that there are; the metrics tell when its sequence and its blocks
 are free. `cancel input` tells the token model itself, without a front that has to notice first.
-Prints a table; needs the extras `serve`, `http` and `bench`.
+Prints a table; needs the extra `bench`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Normal, cancelled, slow, malformed, long, late and too many requests, over gRPC and HTTP, from
 threads and asyncio; all samples are compared with those that the server spoke at the start. Every
 10 seconds one line goes to standard error, the table at the end to standard output, and the report
-to --output. Needs the extras `serve`, `http` and `bench`. Ctrl-C ends the traffic early. Exit code:
+to --output. Needs the extra `bench`. Ctrl-C ends the traffic early. Exit code:
 0 nothing is wrong, 1 something is, 130 interrupted and nothing wrong until then.
 """
 

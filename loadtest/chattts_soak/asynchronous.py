@@ -12,6 +12,8 @@ from .callers import LIMIT_S
 from .outcomes import Outcome, Tally
 from .utterances import Repertoire, Utterance
 
+BURST = "burst"
+"""The kind of request that `burst` counts."""
 _LEAVE_S = 0.3
 """Most seconds until a task is cancelled."""
 
@@ -80,9 +82,9 @@ async def burst(
             audio = await client.synthesize(utterance.text, **options)
             utterance.check_whole(audio.samples)
         except Exception as error:
-            tally.add_error("burst", error)
+            tally.add_error(BURST, error)
         else:
-            tally.add("burst", Outcome.OK)
+            tally.add(BURST, Outcome.OK)
 
     async with AsyncChatTTSClient(url, timeout_s=LIMIT_S) as client:
         await asyncio.gather(*(ask(chance.choice((1, 2, 3))) for _ in range(num_requests)))

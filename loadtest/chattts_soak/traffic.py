@@ -1,7 +1,7 @@
 """Traffic: what is asked how often, by how many threads and tasks, and bursts now and then.
 
-Every thread and task deals its own deck of kinds, shuffled by its own seed: two runs with one seed
-ask the same in the same order, at other moments.
+All threads deal from one shuffled deck, and so do all tasks: two runs with one seed ask the same in
+the same order, at other moments.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -58,10 +58,9 @@ ASYNC_KINDS: Mapping[str, tuple[int, AsyncKind]] = {
     "async cancelled": (3, asynchronous.cancel_task),
 }
 """The same for asyncio, over gRPC."""
-ASYNC_HTTP = "async http"
-"""Asked by a task of its own, since a client has one transport."""
-BURST = "burst"
-ALL_KINDS = (*KINDS, *ASYNC_KINDS, ASYNC_HTTP, BURST)
+ASYNC_HTTP_KINDS: Mapping[str, tuple[int, AsyncKind]] = {"async http": (1, asynchronous.at_once)}
+"""The same over HTTP, for a task of its own, since a client has one transport."""
+ALL_KINDS = (*KINDS, *ASYNC_KINDS, *ASYNC_HTTP_KINDS, asynchronous.BURST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,26 @@ WARM_UP = Volume(burst_every_s=5.0)
 """More bursts than later, so that heaps, pools and shared memory have had their largest size."""
 
 
+class Deck:
+    """A deck of kinds that is dealt over and over, shuffled each time; for several threads."""
+
+    def __init__(self, kinds: Mapping[str, tuple[int, object]], seed: str) -> None:
+        self._cards = [name for name, (count, _) in kinds.items() for _ in range(count)]
+        self._seed = seed
+        self._chance = Random(seed)
+        self._num_dealt = 0
+        self._lock = threading.Lock()
+
+    def deal(self) -> tuple[str, Random]:
+        """Return the next kind, and the chance that decides everything else about its request."""
+        with self._lock:
+            place = self._num_dealt % len(self._cards)
+            if place == 0:
+                self._chance.shuffle(self._cards)
+            self._num_dealt += 1
+            return self._cards[place], Random(f"{self._seed} {self._num_dealt}")
+
+
 class Traffic:
     """One stretch of traffic; `start`, then `stop` and `join`."""
 
@@ -93,10 +112,13 @@ class Traffic:
         self._repertoire = repertoire
         self._tally = tally
         self._volume = volume
-        self._seed = seed
+        self._deck = Deck(KINDS, f"{seed} threads")
+        self._async_deck = Deck(ASYNC_KINDS, f"{seed} tasks")
+        self._async_http_deck = Deck(ASYNC_HTTP_KINDS, f"{seed} http")
+        self._chance = Random(f"{seed} bursts")
         self._is_over = threading.Event()
         self._threads = [
-            threading.Thread(target=self._work, args=(number,), name=f"caller {number}")
+            threading.Thread(target=self._work, name=f"caller {number}")
             for number in range(volume.num_threads)
         ]
         self._threads.append(threading.Thread(target=self._work_in_loop, name="async callers"))
@@ -115,11 +137,9 @@ class Traffic:
         for thread in self._threads:
             thread.join()
 
-    def _work(self, number: int) -> None:
-        chance = Random(f"{self._seed} {number}")
-        deal = _deal({name: cards for name, (cards, _) in KINDS.items()}, chance)
+    def _work(self) -> None:
         while not self._is_over.is_set():
-            name = next(deal)
+            name, chance = self._deck.deal()
             try:
                 outcome = KINDS[name][1](self._target, self._repertoire, chance)
             except Exception as error:
@@ -135,17 +155,14 @@ class Traffic:
             AsyncChatTTSClient(self._target.grpc_url, timeout_s=LIMIT_S) as grpc,
             AsyncChatTTSClient(self._target.http_url, transport="http", timeout_s=LIMIT_S) as http,
         ):
-            kinds, http_kinds = ASYNC_KINDS, {ASYNC_HTTP: (1, asynchronous.at_once)}
-            tasks = [self._task(grpc, kinds, number) for number in range(self._volume.num_tasks)]
-            await asyncio.gather(*tasks, self._task(http, http_kinds, 0), self._bursts())
+            tasks = [self._task(grpc, self._async_deck) for _ in range(self._volume.num_tasks)]
+            http_task = self._task(http, self._async_http_deck)
+            await asyncio.gather(*tasks, http_task, self._bursts())
 
-    async def _task(
-        self, client: AsyncChatTTSClient, kinds: Mapping[str, tuple[int, AsyncKind]], number: int
-    ) -> None:
-        chance = Random(f"{self._seed} {client.transport} {number}")
-        deal = _deal({name: cards for name, (cards, _) in kinds.items()}, chance)
+    async def _task(self, client: AsyncChatTTSClient, deck: Deck) -> None:
+        kinds = {**ASYNC_KINDS, **ASYNC_HTTP_KINDS}
         while not self._is_over.is_set():
-            name = next(deal)
+            name, chance = deck.deal()
             try:
                 outcome = await kinds[name][1](client, self._repertoire, chance)
             except Exception as error:
@@ -154,7 +171,6 @@ class Traffic:
                 self._tally.add(name, outcome)
 
     async def _bursts(self) -> None:
-        chance = Random(f"{self._seed} {BURST}")
         longest = max(self._repertoire.short, key=lambda one: len(one.samples))
         volume = self._volume
         kinds = (longest, volume.burst_size), (self._repertoire.long[0], volume.long_burst_size)
@@ -166,12 +182,4 @@ class Traffic:
                 await asyncio.sleep(_POLL_S)
             next_s += volume.burst_every_s
             url = self._target.grpc_url
-            await asynchronous.burst(url, utterance, size, chance, self._tally)
-
-
-def _deal(cards: Mapping[str, int], chance: Random) -> Iterator[str]:
-    """Deal a shuffled deck for ever."""
-    deck = [name for name, count in cards.items() for _ in range(count)]
-    while True:
-        chance.shuffle(deck)
-        yield from deck
+            await asynchronous.burst(url, utterance, size, self._chance, self._tally)

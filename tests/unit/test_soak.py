@@ -11,7 +11,7 @@ import pytest
 from chattts_client import RequestTimeoutError, ServerUnavailableError
 from chattts_soak.outcomes import Outcome, Tally, WrongAnswerError, explain
 from chattts_soak.relay import Relay
-from chattts_soak.traffic import LEFT_AT_THE_END
+from chattts_soak.traffic import KINDS, LEFT_AT_THE_END, Deck
 from chattts_soak.utterances import Utterance
 from chattts_soak.verdict import (
     LOST_BYTES,
@@ -116,6 +116,20 @@ def test_a_kind_that_never_occurs_and_an_unexplained_failure_are_faults() -> Non
     unexplained, missing = faults_of_traffic(tally, ["stream", "long"])
     assert unexplained == ("1 unexplained failures, such as stream: RequestTimeoutError: too late")
     assert missing == "never asked: long"
+
+
+def test_a_deck_deals_every_kind_as_often_as_it_has_cards_and_the_same_for_one_seed() -> None:
+    deck, again, other = Deck(KINDS, "1"), Deck(KINDS, "1"), Deck(KINDS, "2")
+    size = sum(count for count, _ in KINDS.values())
+    for _ in range(2):
+        dealt = [deck.deal() for _ in range(size)]
+        same = [again.deal() for _ in range(size)]
+        names = [name for name, _ in dealt]
+        assert {name: names.count(name) for name in KINDS} == {k: n for k, (n, _) in KINDS.items()}
+        assert [(name, chance.random()) for name, chance in dealt] == [
+            (name, chance.random()) for name, chance in same
+        ]
+        assert names != [other.deal()[0] for _ in range(size)]
 
 
 @pytest.fixture
