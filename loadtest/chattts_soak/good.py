@@ -71,9 +71,29 @@ def late_reader(target: Target, repertoire: Repertoire, chance: Random) -> Outco
 
 def deadline(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
     """Let the server end an utterance where it is after some milliseconds."""
-    utterance = chance.choice(repertoire.short)
     limit_ms = round(10 ** chance.uniform(0.5, 2.7))
-    options: SpeechOptions = {**utterance.options, "deadline_ms": limit_ms}
+    return _ask_until(target, chance.choice(repertoire.short), {"deadline_ms": limit_ms})
+
+
+def queue_deadline(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
+    """Let the server drop an utterance that has not begun after some milliseconds."""
+    limit_ms = round(10 ** chance.uniform(0.0, 1.5))
+    return _ask_until(target, chance.choice(repertoire.short), {"queue_deadline_ms": limit_ms})
+
+
+def low_latency(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
+    """Stream with latency=low, whose samples depend on the moment: only their number is known."""
+    utterance = chance.choice(repertoire.short)
+    options: SpeechOptions = {**utterance.options, "latency": "low"}
+    with target.grpc.stream(utterance.text, **options) as stream:
+        audio = stream.result()
+    if len(audio.samples) != len(utterance.samples) or not np.isfinite(audio.samples).all():
+        raise WrongAnswerError(f"{len(audio.samples)} samples, not {len(utterance.samples)}")
+    return Outcome.OK
+
+
+def _ask_until(target: Target, utterance: Utterance, limit: SpeechOptions) -> Outcome:
+    options: SpeechOptions = {**utterance.options, **limit}
     audio = target.grpc.synthesize(utterance.text, **options)
     if audio.finish_reasons == ("deadline",):
         utterance.check_cut_short(audio.samples)
