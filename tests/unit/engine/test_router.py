@@ -319,7 +319,7 @@ def test_a_waiting_request_ends_by_cancel_or_deadline_without_an_engine(start: S
     running, cancelled, late, queued_late = (
         make_request(name, max_new_tokens=200, **fields)
         for name, fields in {
-            "running": {"queue_deadline_s": 101.0},
+            "running": {},
             "cancelled": {},
             "late": {"deadline_s": 101.0},
             "queued late": {"queue_deadline_s": 101.0},
