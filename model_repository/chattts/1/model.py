@@ -117,7 +117,11 @@ class TritonPythonModel:
     def execute(self, requests: Sequence[pb_utils.InferenceRequest]) -> None:
         for request in requests:
             responses = Responses(
-                request, self._finished_calls, self._late_endings, self._checkpoint.sample_rate
+                request,
+                self._finished_calls,
+                self._late_endings,
+                self._running,
+                self._checkpoint.sample_rate,
             )
             if pb_utils.get_input_tensor_by_name(request, WARM_UP_INPUT):
                 answer = WarmUpAnswer(responses)

@@ -40,10 +40,13 @@ class RunningGauge:
         )
         self._metric = self._family.Metric(labels={"version": version})
         self._lock = threading.Lock()
+        self.count = 0
+        """Requests that run now."""
 
     def add(self, change: int) -> None:
         """Count requests that begin (positive) or end."""
         with self._lock:
+            self.count += change
             self._metric.increment(change)
 
 
@@ -60,6 +63,7 @@ class Responses:
         request: pb_utils.InferenceRequest,
         finished_calls: FinishedCalls,
         late_endings: LateEndings,
+        running: RunningGauge,
         sample_rate: int,
     ) -> None:
         self._sender: pb_utils.InferenceResponseSender | None = request.get_response_sender()
@@ -73,6 +77,7 @@ class Responses:
         self._has_caller_gone = False
         self._finished_calls = finished_calls
         self._late_endings = late_endings
+        self._running = running
         self._pause = FinalPause()
         self._sample_rate = sample_rate
         self._lock = threading.Lock()
@@ -121,7 +126,7 @@ class Responses:
 
     def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
         if is_final:
-            self._pause.wait()
+            self._pause.wait(self._running.count)
         with self._lock:
             if self._sender is None:
                 return

@@ -8,6 +8,8 @@ import pytest
 from chattts_pipeline.final_pause import (
     FINAL_PAUSE_S,
     GONE_PAUSE_S,
+    LONGEST_PAUSE_S,
+    PAUSE_PER_REQUEST_S,
     FinalPause,
     LateEndings,
 )
@@ -31,7 +33,7 @@ class Time:
 
 def test_the_only_response_does_not_wait() -> None:
     time = Time()
-    FinalPause(time.clock, time.sleep).wait()
+    FinalPause(time.clock, time.sleep).wait(64)
     assert time.now == 100.0
 
 
@@ -47,8 +49,22 @@ def test_the_final_response_waits_for_what_is_left_of_the_pause(
     pause.has_sent()
     time.now += since_last * FINAL_PAUSE_S
     asked_at = time.now
-    pause.wait()
+    pause.wait(1)
     assert time.now - asked_at == pytest.approx(waited * FINAL_PAUSE_S)
+
+
+def test_the_pause_grows_with_the_requests_that_run() -> None:
+    time = Time()
+    pause = FinalPause(time.clock, time.sleep)
+    waited = []
+    for num_running in (1, 5, 10, 20, 64):
+        pause.has_sent()
+        asked_at = time.now
+        pause.wait(num_running)
+        waited.append(time.now - asked_at)
+    longer = 10 * PAUSE_PER_REQUEST_S
+    expected = [FINAL_PAUSE_S, FINAL_PAUSE_S, longer, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
+    assert waited == pytest.approx(expected)
 
 
 def test_late_endings_come_in_order_each_when_it_is_due() -> None:

@@ -12,8 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 FINAL_PAUSE_S = 0.05
-"""Seconds from a response to the final one: no later than a listener needs it, since what was sent
-before plays longer."""
+"""Seconds from a response to the final one, at least: a listener does not notice, since what was
+sent before plays longer."""
+
+PAUSE_PER_REQUEST_S = 0.01
+"""The pause grows with the requests that run, whose threads keep the server's own from a core."""
+
+LONGEST_PAUSE_S = 0.2
+"""No pause is longer."""
 
 GONE_PAUSE_S = 1.0
 """Seconds from seeing that the caller has gone to the final flag, which nobody waits for."""
@@ -40,11 +46,16 @@ class FinalPause:
         """Take note that a response was sent just now."""
         self._sent_at = self._clock()
 
-    def wait(self) -> None:
-        """Wait until FINAL_PAUSE_S have passed since the last response; not before the first."""
+    def wait(self, num_running: int) -> None:
+        """Wait until the last response is long enough ago; not at all before the first.
+
+        Args:
+            num_running: Requests that run now.
+        """
         if self._sent_at is None:
             return
-        remaining = self._sent_at + FINAL_PAUSE_S - self._clock()
+        pause = min(max(FINAL_PAUSE_S, num_running * PAUSE_PER_REQUEST_S), LONGEST_PAUSE_S)
+        remaining = self._sent_at + pause - self._clock()
         if remaining > 0:
             self._sleep(remaining)
 
