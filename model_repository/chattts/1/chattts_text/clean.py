@@ -1,0 +1,11 @@
+"""Width, entities, control and invisible characters, odd spaces: make the text plain."""
+
+from collections.abc import Iterable
+
+from .aligned import Edit
+from .context import Context
+
+
+def stage(text: str, context: Context) -> Iterable[Edit]:
+    """See above."""
+    return ()

@@ -1,0 +1,109 @@
+"""The front end: from what is written to what is said, and nothing lost on the way.
+
+Each stage is a module with one function `stage`; it sees the text of the stages before it and
+returns edits. The order below is the order of work.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import (
+    clean,
+    lexicon,
+    markdown,
+    markup,
+    normalize,
+    pauses,
+    polyphones,
+    readability,
+    script,
+    spacing,
+)
+from .aligned import AlignedText
+from .context import Context, Stage, Vocabulary
+from .notes import as_warnings
+from .segments import Segment, SegmentLimits, cut
+from .switches import Switches
+
+_STAGES: tuple[tuple[str, Stage], ...] = (
+    ("clean", clean.stage),
+    ("lexicon", lexicon.stage),
+    ("normalize", normalize.stage),
+    ("script", script.stage),
+    ("polyphones", polyphones.stage),
+    ("readability", readability.stage),
+    ("pauses", pauses.stage),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """What will be said."""
+
+    segments: tuple[Segment, ...]
+    """In order; empty if there is nothing to say."""
+    aligned: AlignedText
+    """The spoken text with placeholders, aligned with the caller's."""
+    warnings: tuple[dict[str, Any], ...]
+    """Code, message and place of each change that loses or guesses something."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything for a dry run; offsets count characters."""
+        return {
+            "segments": [segment.as_json() for segment in self.segments],
+            "warnings": list(self.warnings),
+            "alignment": [
+                {
+                    "start": span.start,
+                    "end": span.end,
+                    "text": self.aligned.original[span.start : span.end],
+                    "spoken": self.aligned.text[span.spoken_start : span.spoken_end],
+                }
+                for span in self.aligned.alignment()
+            ],
+            "estimated_s": round(sum(one.estimated_s for one in self.segments), 2),
+        }
+
+
+class FrontEnd:
+    """Prepares texts for one voice model.
+
+    Args:
+        vocabulary: What the token model can read.
+        lexicon: Word as written to how it is written so that it is read right; a request's own
+            lexicon comes first.
+        limits: How long segments may be.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, lexicon: Mapping[str, str], limits: SegmentLimits
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._lexicon = lexicon
+        self._limits = limits
+
+    def prepare(self, text: str, switches: Switches, is_split: bool = True) -> PreparedText:
+        """Work out what is to be said.
+
+        Args:
+            text: The caller's text.
+            switches: How to read it.
+            is_split: Cut it into segments; False: one segment whatever its length, cut only at
+                pauses of a given length.
+
+        Raises:
+            ValueError: Markup that is not allowed or not well-formed, or, with
+                `on_unsupported="error"`, a script that the model does not read.
+        """
+        context = Context(self._vocabulary, switches, {**self._lexicon, **switches.lexicon})
+        aligned = AlignedText.of(text)
+        aligned = aligned.edited(markup.stage(aligned.text, context))
+        if switches.normalize:
+            aligned = aligned.edited(markdown.stage(aligned.text, context))
+        for name, stage in _STAGES:
+            if switches.runs(name):
+                aligned = aligned.edited(stage(aligned.text, context))
+        aligned = aligned.edited(spacing.stage(aligned.text, context))
+        segments = cut(aligned, context, self._limits if is_split else None)
+        return PreparedText(tuple(segments), aligned, tuple(as_warnings(aligned.notes, text)))

@@ -1,0 +1,131 @@
+"""Which language each part of a text is in: numbers and symbols follow their neighbours."""
+
+import re
+from typing import Literal, NamedTuple
+
+from .context import PLACEHOLDER
+from .switches import Language
+
+HAN = "\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Han characters, for use inside a regular expression's brackets."""
+
+LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
+"""Latin letters, for use inside a regular expression's brackets."""
+
+UNITS = (
+    "km/h|m/s|km|cm|mm|nm|μm|um|dm|m|kg|mg|μg|g|t|lb|oz|ml|mL|L|l|GHz|MHz|kHz|Hz|kWh|kW|MW|W|kV|mV|V|"
+    "mA|mAh|A|Ω|dB|TB|GB|MB|KB|kB|Gbps|Mbps|kbps|bps|fps|rpm|px|ms|μs|us|ns|s|min|h|K|°C|°F|℃|℉|hPa|"
+    "kPa|MPa|Pa|kcal|cal|kJ|J|N|mol|m2|m3|m²|m³|km2|km²|cm2|cm²|cm³|mm2|mm²|ppm|bp"
+)
+"""Unit symbols that Mandarin reads in Mandarin, so that a number keeps its sentence's language."""
+
+Spoken = Literal["zh", "en"]
+
+_WORD = re.compile(rf"[^\s{HAN}{PLACEHOLDER}，。！？；：、“”‘’（）《》【】「」『』…—]+")
+_LETTER = re.compile(rf"[{LATIN}]")
+_HAN = re.compile(rf"[{HAN}]")
+_QUANTITY = re.compile(
+    rf"[-+−±~]?[$€£¥₩]?\d[\d.,:/~–-]*(?:{UNITS})(?:/(?:{UNITS}))?[.,!?;:)\]]*"
+)
+_SENTENCE = re.compile(r"[^。！？!?\n]+")
+_COUNTED = frozenset(
+    "年月日号点分秒时天周岁个人名位台块元角万亿千百斤米只条张件次倍家种层楼室页章节期届度折成"
+)
+"""Han characters that say what a number before them counts."""
+_PUNCTUATION_DISTANCE = 4
+"""A mark between a number and a word keeps them as far apart as so many characters."""
+
+
+class LanguageSpan(NamedTuple):
+    """A part of a text in one language."""
+
+    start: int
+    end: int
+    language: Spoken
+
+
+def language_spans(text: str, wanted: Language) -> list[LanguageSpan]:
+    """Cut a text into spans of one language; together they cover it.
+
+    Han is Mandarin, Latin letters are English with the digits that touch them. What shows no
+    language takes the wanted one, or the nearest neighbour's; a number with a unit takes Mandarin
+    where its sentence has Han. A text without any letter is Mandarin.
+
+    Args:
+        text: Any text.
+        wanted: What the caller says about the language.
+    """
+    languages = _shown_languages(text)
+    _fill(languages, text, wanted)
+    spans: list[LanguageSpan] = []
+    for index, language in enumerate(languages):
+        if spans and spans[-1].language == language:
+            spans[-1] = spans[-1]._replace(end=index + 1)
+        else:
+            spans.append(LanguageSpan(index, index + 1, language or "zh"))
+    return spans
+
+
+def _shown_languages(text: str) -> list[Spoken | None]:
+    """Return the language of each character that shows one, by itself or by its word."""
+    languages: list[Spoken | None] = [None] * len(text)
+    for match in _HAN.finditer(text):
+        languages[match.start()] = "zh"
+    for sentence in _SENTENCE.finditer(text):
+        has_han = _HAN.search(sentence[0]) is not None
+        for word in _WORD.finditer(text, sentence.start(), sentence.end()):
+            language: Spoken = "en"
+            if not _LETTER.search(word[0]):
+                continue
+            if _QUANTITY.fullmatch(word[0]):
+                if not has_han:
+                    continue
+                language = "zh"
+            languages[word.start() : word.end()] = [language] * len(word[0])
+    return languages
+
+
+def _fill(languages: list[Spoken | None], text: str, wanted: Language) -> None:
+    """Give every other character its language, in place."""
+    index = 0
+    while index < len(text):
+        if languages[index]:
+            index += 1
+            continue
+        end = index
+        while end < len(text) and not languages[end]:
+            end += 1
+        _fill_gap(languages, text, index, end, wanted)
+        index = end
+
+
+def _fill_gap(
+    languages: list[Spoken | None], text: str, start: int, end: int, wanted: Language
+) -> None:
+    left = languages[start - 1] if start else None
+    right = languages[end] if end < len(text) else None
+    costs = [0]
+    for character in text[start:end]:
+        is_mark = not character.isalnum() and not character.isspace()
+        costs.append(costs[-1] + (_PUNCTUATION_DISTANCE if is_mark else 1))
+    done, filler = start, left or right or _default(wanted)
+    for word in _WORD.finditer(text, start, end):
+        if not any(character.isalnum() for character in word[0]):
+            continue
+        digits = [i for i in range(word.start(), word.end()) if text[i].isalnum()]
+        before, after = costs[digits[0] - start], costs[-1] - costs[digits[-1] + 1 - start]
+        follows = text[end] if end < len(text) else ""
+        if wanted != "auto":
+            language: Spoken = wanted
+        elif left and right and (after < before or (after == before and follows in _COUNTED)):
+            language = right
+        else:
+            language = left or right or _default(wanted)
+        languages[done : word.start()] = [filler] * (word.start() - done)
+        languages[word.start() : word.end()] = [language] * len(word[0])
+        done, filler = word.end(), language
+    languages[done:end] = [filler] * (end - done)
+
+
+def _default(wanted: Language) -> Spoken:
+    return "en" if wanted == "en" else "zh"

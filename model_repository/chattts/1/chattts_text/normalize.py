@@ -1,0 +1,11 @@
+"""Write out what is not words: numbers, dates, units, symbols, addresses."""
+
+from collections.abc import Iterable
+
+from .aligned import Edit
+from .context import Context
+
+
+def stage(text: str, context: Context) -> Iterable[Edit]:
+    """See above."""
+    return ()
