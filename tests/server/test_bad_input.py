@@ -65,7 +65,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("language", {"language": "fr"}),
     ("latency", {"latency": "lowest"}),
     ("encoding", {"encoding": "mp3"}),
-    ("options", {"options": '{"speed": 2}'}),
+    ("options", {"options": '{"speed": 3}'}),
     ("options", {"options": '{"split": "yes"}'}),
     ("options", {"options": "{"}),
 ]

@@ -159,7 +159,13 @@ def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, all
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"speed": 2}', "unknown key 'speed'; allowed: list_voices, health, split"),
+        ('{"volume": 2}', "unknown key 'volume'; allowed: list_voices, health, split"),
+        ('{"speed": 3}', "speed is 3; allowed: 0.5 ... 2.0"),
+        ('{"speed": 0.49}', "speed is 0.49; allowed: 0.5 ... 2.0"),
+        ('{"speed": NaN}', "speed is nan; allowed: 0.5 ... 2.0"),
+        ('{"speed": true}', "speed is True; allowed: 0.5 ... 2.0"),
+        ('{"speed": "1"}', "speed is '1'; allowed: 0.5 ... 2.0"),
+        ('{"speed": ' + "9" * 400 + "}", "speed is 999"),
         ('{"split": 1}', "split is 1; allowed: true, false"),
         ('{"split": null}', "split is None; allowed: true, false"),
         ("[1]", "not a JSON object"),
@@ -170,6 +176,14 @@ def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, all
 )
 def test_wrong_options_are_refused(content: str, what: str) -> None:
     assert error_of(options=string(content)).startswith(f"options: {what}")
+
+
+def test_the_shape_of_the_output_is_chosen_by_options() -> None:
+    content = '{"speed": 2, "trim": true, "level": true, "carry_over": true}'
+    options = read(options=string(content)).options
+    assert (options.trim, options.level, options.carry_over) == (True, True, True)
+    assert isinstance(options.speed, float)
+    assert options.speed == 2.0
 
 
 @pytest.mark.parametrize(

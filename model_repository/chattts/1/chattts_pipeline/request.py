@@ -46,6 +46,7 @@ _INT_RANGES = {
     "queue_deadline_ms": (0, 2**31 - 1),
     "seed": (0, 2**64 - 1),
 }
+_OPTION_RANGES = {"speed": (0.5, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class Options:
     """Answer whether the models behind answer, instead of speech."""
     split: bool = True
     """Cut the text into sentences."""
+    speed: float = 1.0
+    """How fast the speech is played, at the same pitch, 0.5 ... 2."""
+    trim: bool = False
+    """Cut the breath and noise after the last word of a segment."""
+    level: bool = False
+    """Bring all segments to one loudness."""
+    carry_over: bool = False
+    """The first segment is the audio prompt of the later ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +202,18 @@ def _read_options(inputs: Inputs) -> Options:
     for key, value in values.items():
         if key not in known:
             raise ValueError(f"options: unknown key {_shown(key)}; allowed: {_list(known)}")
-        if not isinstance(value, bool):
+        if key in _OPTION_RANGES:
+            values[key] = _option_number(key, value)
+        elif not isinstance(value, bool):
             raise ValueError(f"options: {key} is {_shown(value)}; allowed: true, false")
     return Options(**values)
+
+
+def _option_number(key: str, value: object) -> float:
+    low, high = _OPTION_RANGES[key]
+    if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+        return float(value)
+    raise ValueError(f"options: {key} is {_shown(value)}; allowed: {low} ... {high}")
 
 
 def _read_text(inputs: Inputs, max_characters: int) -> str:
