@@ -7,7 +7,10 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: demo serve bench soak test check clean
+.PHONY: help demo serve bench soak test check clean
+
+help: ## What there is
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, speak
 	$(BIN)/python embedded/demo.py --checkpoint $(CHECKPOINT) --precision $(PRECISION)

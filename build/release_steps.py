@@ -25,7 +25,14 @@ from repository import (
     serve,
     served,
 )
-from triton_control import READY, UNAVAILABLE, ControlError, TritonControl
+from triton_control import (
+    READY,
+    UNAVAILABLE,
+    ControlError,
+    NoServerError,
+    TritonControl,
+    read_gauge,
+)
 
 ORDER = (TOKEN_MODEL, VOCODER, FRONT, UNARY)
 """Each model of a version calls those before it: they are loaded in this order and released in the
@@ -83,8 +90,9 @@ class Release:
             # also a release that somebody interrupts leaves what was there
             self._restore(before)
             if isinstance(error, ControlError):
-                kept = _list(before[FRONT])
-                message = f"version {version} is refused, {kept} is served as before: {error}"
+                kept = _list(before[FRONT]) or "nothing"
+                then = "when it starts again" if isinstance(error, NoServerError) else "as before"
+                message = f"version {version} is refused, {kept} is served {then}: {error}"
                 raise ReleaseError(message) from error
             raise
         self._remember(version, before[FRONT])
@@ -109,15 +117,18 @@ class Release:
             raise ReleaseError(f"{self._repository}: no version was published before this one")
         self.publish(previous, keep=False)
 
-    def status(self) -> list[dict[str, object]]:
+    def status(self, metrics_url: str) -> list[dict[str, object]]:
         """Return what is known of each version, in order.
+
+        Args:
+            metrics_url: HOST:PORT of the server's metrics, if there is a server.
 
         Raises:
             ControlError: the server gives no answer.
             RepositoryError: a configuration cannot be read.
         """
         states = self._server.states() if self._server else {}
-        running = self._server.gauge(RUNNING_METRIC, "version") if self._server else {}
+        running = read_gauge(metrics_url, RUNNING_METRIC, "version") if self._server else {}
         configured = {model: served(self._repository, model) for model in MODELS}
         versions = {*built_versions(self._repository), *(number for _, number in states)}
         versions.update(*configured.values())

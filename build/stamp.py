@@ -72,7 +72,7 @@ def damage(repository: Path, stamp: Record) -> str:
     """Say which file is not as the stamp says and what is wrong with it; "" if all are."""
     outputs = stamp.get("outputs", {})
     if not outputs:
-        return "it was not built to its end"
+        return "it was never built, or not to its end"
     for name in outputs:
         if not (repository / name).is_file():
             return f"{name} is missing"

@@ -110,8 +110,9 @@ _TRITON_CODES = {
 }
 # The server's messages about an argument start with its name and a colon.
 _FIELD = re.compile(r"([a-z][a-z0-9_]*): ")
-# Triton's message where the process of a model has died or hangs; its status varies.
-_DEAD = re.compile(r"\bStub process .* is not healthy\b")
+# Triton's messages where the process of a model has died or hangs, and where the model is loading
+# or, at the end of a drain, unloaded; their status varies.
+_ABSENT = re.compile(r"\bStub process .* is not healthy\b|\bhas no available versions\b")
 # Triton's message where a version was named that is not there, or on its way out.
 _NOT_SERVED = re.compile(r"Request for unknown model: '\w+' version (\d+) is not \w")
 _CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
@@ -119,7 +120,7 @@ _CANCELLED = re.compile(r"\bcancell?ed\b", re.IGNORECASE)
 
 def error_from_status(code: str, message: str, request_id: str) -> ChatTTSError:
     """The error for a gRPC status name; an unlisted status is a `ServerError`."""
-    if _DEAD.search(message):
+    if _ABSENT.search(message):
         code = "UNAVAILABLE"
     if match := _NOT_SERVED.match(message):
         code, message = "INVALID_ARGUMENT", f"model_version: {match.group(1)} is not served"

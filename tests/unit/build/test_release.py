@@ -28,7 +28,7 @@ class FakeServer(TritonControl):
     """
 
     def __init__(self, repository: Path) -> None:
-        super().__init__("unused:0", "unused:0", "", 1.0)
+        super().__init__("unused:0", "", 1.0)
         self.repository = repository
         self.refuse: Callable[[str, int], None] = lambda model, version: None
         self.loads: list[tuple[str, list[int]]] = []
@@ -59,9 +59,6 @@ class FakeServer(TritonControl):
             self._ending[model, version] = self.num_polls_to_end
         self.ready[model] = wanted
         self._check_chain()
-
-    def gauge(self, name: str, label: str) -> dict[str, float]:
-        return {"1": 3.0}
 
     def _at_work(self, model: str) -> set[int]:
         ending = {
@@ -218,13 +215,17 @@ def test_a_damaged_version_is_not_even_tried(steps: Release, server: FakeServer)
     (server.repository / "chattts_unary" / "1" / "model.py").unlink()
     with pytest.raises(RepositoryError, match=r"chattts_unary/1/model\.py is missing"):
         steps.publish(1, keep=False)
-    with pytest.raises(RepositoryError, match="it was not built to its end; built versions: 1, 2"):
+    never = "it was never built, or not to its end; built versions: 1, 2"
+    with pytest.raises(RepositoryError, match=never):
         steps.publish(3, keep=False)
     assert not server.loads
 
 
-def test_status_tells_files_server_and_load(steps: Release) -> None:
-    first, second = steps.status()
+def test_status_tells_files_server_and_load(
+    steps: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("release_steps.read_gauge", lambda *where: {"1": 3.0})
+    first, second = steps.status("localhost:8002")
     assert (first["version"], first["served"], first["running_requests"]) == (1, True, 3.0)
     assert first["models"] == dict.fromkeys(MODELS, "READY")
     assert first["checkpoint"] == "tiny (fp32, onnx)"

@@ -39,9 +39,15 @@ def test_each_status_has_its_error(code: str, kind: type[ChatTTSError]) -> None:
     assert (error.code, error.request_id, str(error)) == (code, "r1", "text: is empty")
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "failed: Stub process 'chattts_unary_0_1' is not healthy.",
+        "Request for unknown model: 'chattts' has no available versions",
+    ],
+)
 @pytest.mark.parametrize("code", ["INTERNAL", "UNKNOWN", "INVALID_ARGUMENT"])
-def test_a_model_whose_process_is_dead_is_unavailable(code: str) -> None:
-    message = "failed: Stub process 'chattts_unary_0_1' is not healthy."
+def test_a_model_without_a_living_process_is_unavailable(code: str, message: str) -> None:
     error = error_from_status(code, message, "r1")
     assert type(error) is ServerUnavailableError
     assert error.code == "UNAVAILABLE"
