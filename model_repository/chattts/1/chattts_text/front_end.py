@@ -48,6 +48,11 @@ class PreparedText:
     warnings: tuple[dict[str, Any], ...]
     """Code, message and place of each change that loses or guesses something."""
 
+    @property
+    def spoken(self) -> str:
+        """All segments joined: what the model reads, control tokens included."""
+        return "".join(segment.text for segment in self.segments)
+
     def as_json(self) -> dict[str, Any]:
         """Return everything for a dry run; offsets count characters."""
         return {

@@ -44,4 +44,8 @@ class Segment:
 
 def cut(aligned: AlignedText, context: Context, limits: SegmentLimits | None) -> list[Segment]:
     """Cut a spoken text; None as limits: only at pauses."""
-    raise NotImplementedError
+    text = "".join(
+        token.text if (token := context.token(character)) else character
+        for character in aligned.text
+    )
+    return [Segment(text, 0, len(aligned.original), 0.0)] if text.strip() else []
