@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chattts_pipeline.options import Options
 from chattts_pipeline.request import SpeechRequest
+from chattts_text import Switches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_tensors import Array, outcome
@@ -72,8 +74,8 @@ def test_every_input_is_read() -> None:
     assert isinstance(request.top_k, int)
 
 
-def test_the_text_arrives_in_normal_form_c() -> None:
-    assert read(text=string("cafe\u0301")).text == "caf\u00e9"
+def test_the_text_arrives_as_it_was_written() -> None:
+    assert read(text=string("cafe\u0301 ")).text == "cafe\u0301 "
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, all
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"volume": 2}', "unknown key 'volume'; allowed: list_voices, health, split"),
+        ('{"volume": 2}', "unknown key 'volume'; allowed: list_voices, dry_run, health, split, "),
         ('{"speed": 3}', "speed is 3; allowed: 0.5 ... 2.0"),
         ('{"speed": 0.49}', "speed is 0.49; allowed: 0.5 ... 2.0"),
         ('{"speed": NaN}', "speed is nan; allowed: 0.5 ... 2.0"),
@@ -170,8 +172,11 @@ def test_a_value_that_is_no_choice_lists_the_choices(field: str, value: str, all
         ('{"split": null}', "split is None; allowed: true, false"),
         ("[1]", "not a JSON object"),
         ("{", "not JSON"),
+        ('{"links": "all"}', "links is 'all'; allowed: host, full, omit"),
+        ('{"stages": {"sing": true}}', "stages: {'sing': True}; allowed: an object with"),
+        ('{"lexicon": {"a": ""}}', "lexicon: ''; allowed: an object of at most 200 texts"),
         ("[" * 4000, "not JSON"),
-        ('"' + "a" * 5000 + '"', "5002 bytes; allowed: 0 ... 4096 bytes"),
+        ('"' + "a" * 65535 + '"', "65537 bytes; allowed: 0 ... 65536 bytes"),
     ],
 )
 def test_wrong_options_are_refused(content: str, what: str) -> None:
@@ -186,11 +191,23 @@ def test_the_shape_of_the_output_is_chosen_by_options() -> None:
     assert options.speed == 2.0
 
 
-@pytest.mark.parametrize(
-    "text", ["", " \n\t", "...", "！？", "[laugh]", "[uv_break] [lbreak]。", "😀", "[laugh][laugh]"]
-)
-def test_a_text_with_nothing_to_speak_is_refused(text: str) -> None:
-    assert error_of(text=string(text)).startswith("text: nothing to speak")
+def test_the_switches_of_the_text_front_end_are_read() -> None:
+    content = '{"normalize": false, "links": "omit", "lexicon": {"SQL": "sequel"}}'
+    request = read(language=string("zh"), options=string(content))
+    assert request.switches == Switches(
+        language="zh", normalize=False, links="omit", lexicon={"SQL": "sequel"}
+    )
+    assert request.options == Options()
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u200b\ufeff", "\u3000\u00a0\u2028", "\u202e"])
+def test_a_blank_text_is_refused(text: str) -> None:
+    assert error_of(text=string(text)).endswith("is blank; allowed: at least one visible character")
+
+
+@pytest.mark.parametrize("text", ["...", "！？", "[laugh]", "😀"])
+def test_what_has_no_words_is_left_to_the_front_end(text: str) -> None:
+    assert read(text=string(text)).text == text
 
 
 def test_a_missing_text_is_refused() -> None:
@@ -245,7 +262,7 @@ TYPES: dict[str, Any] = {
 
 
 def test_the_fuzz_knows_every_field() -> None:
-    assert set(SpeechRequest.__dataclass_fields__) <= set(TYPES)
+    assert set(SpeechRequest.__dataclass_fields__) - {"switches"} <= set(TYPES)
 
 
 @settings(max_examples=300, deadline=None)

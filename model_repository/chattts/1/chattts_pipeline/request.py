@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from chattts_text import Language, Switches
 from numpy.typing import NDArray
 
 from . import tokens
+from .options import Options
 
-Language = Literal["auto", "zh", "en"]
 Latency = Literal["exact", "low"]
 Encoding = Literal["f32", "pcm16", "wav_base64"]
 Inputs = Mapping[str, NDArray[Any] | None]
@@ -27,7 +28,7 @@ DEFAULT_STYLE = "[speed_5]"
 DEFAULT_MAX_NEW_TOKENS = 2048
 
 _MAX_UTF8_BYTES = 4
-_MAX_BYTES = {"voice": 65536, "style": 1024, "options": 4096}
+_MAX_BYTES = {"voice": 65536, "style": 1024, "options": 65536}
 _MAX_BYTES_OTHERS = 64
 _SHOWN_CHARACTERS = 60
 
@@ -46,27 +47,6 @@ _INT_RANGES = {
     "queue_deadline_ms": (0, 2**31 - 1),
     "seed": (0, 2**64 - 1),
 }
-_OPTION_RANGES = {"speed": (0.5, 2.0)}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The rarely used switches of the `options` input."""
-
-    list_voices: bool = False
-    """Answer with the voices instead of speech."""
-    health: bool = False
-    """Answer whether the models behind answer, instead of speech."""
-    split: bool = True
-    """Cut the text into sentences."""
-    speed: float = 1.0
-    """How fast the speech is played, at the same pitch, 0.5 ... 2."""
-    trim: bool = False
-    """Cut the breath and noise after the last word of a segment."""
-    level: bool = False
-    """Bring all segments to one loudness."""
-    carry_over: bool = False
-    """The first segment is the audio prompt of the later ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +54,9 @@ class SpeechRequest:
     """One utterance to speak. Field names, units and ranges are those of config.pbtxt."""
 
     text: str
-    """What to say, in Unicode normal form C."""
+    """What to say, as the caller wrote it."""
     voice: str = ""
     """Registry name or speaker string; empty: the model's choice."""
-    language: Language = "auto"
-    """Language of the text."""
     style: str = DEFAULT_STYLE
     """Control tokens before the text."""
     refine: bool = False
@@ -111,6 +89,8 @@ class SpeechRequest:
     """Milliseconds until the token model must have begun; 0 = none."""
     options: Options = field(default_factory=Options)
     """Rarely used switches."""
+    switches: Switches = field(default_factory=Switches)
+    """How the text is read: `language`, and what comes in `options` too."""
 
     @property
     def effective_latency(self) -> Latency:
@@ -133,11 +113,11 @@ class SpeechRequest:
                 field's name and says what is allowed.
         """
         values = _read_numbers(inputs) | _read_switches(inputs) | _read_choices(inputs)
-        options = _read_options(inputs)
+        options, switches = _read_options(inputs, values.pop("language", "auto"))
         text = _read_text(inputs, max_text_characters)
         if not (options.list_voices or options.health):
-            _check_text(text, special_tokens)
-        request = cls(text=text, options=options, **values)
+            _check_text(unicodedata.normalize("NFC", text), special_tokens)
+        request = cls(text=text, options=options, switches=switches, **values)
         most = request.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
         if request.min_new_tokens > most:
             allowed = f"0 ... {most} (max_new_tokens)"
@@ -188,32 +168,15 @@ def _read_choices(inputs: Inputs) -> dict[str, Any]:
     return values if voice is None else values | {"voice": voice}
 
 
-def _read_options(inputs: Inputs) -> Options:
-    content = _string(inputs, "options")
-    if not content:
-        return Options()
+def _read_options(inputs: Inputs, language: Language) -> tuple[Options, Switches]:
+    content = _string(inputs, "options") or "{}"
     try:
         values: Any = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError("options: not JSON; allowed: one JSON object") from error
     if not isinstance(values, dict):
         raise ValueError("options: not a JSON object; allowed: one JSON object")
-    known = tuple(Options.__dataclass_fields__)
-    for key, value in values.items():
-        if key not in known:
-            raise ValueError(f"options: unknown key {_shown(key)}; allowed: {_list(known)}")
-        if key in _OPTION_RANGES:
-            values[key] = _option_number(key, value)
-        elif not isinstance(value, bool):
-            raise ValueError(f"options: {key} is {_shown(value)}; allowed: true, false")
-    return Options(**values)
-
-
-def _option_number(key: str, value: object) -> float:
-    low, high = _OPTION_RANGES[key]
-    if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
-        return float(value)
-    raise ValueError(f"options: {key} is {_shown(value)}; allowed: {low} ... {high}")
+    return Options.from_json(values), Switches.from_options(values, language)
 
 
 def _read_text(inputs: Inputs, max_characters: int) -> str:
@@ -223,7 +186,7 @@ def _read_text(inputs: Inputs, max_characters: int) -> str:
         raise ValueError(f"text: missing; allowed: {allowed}")
     if len(text) > max_characters:
         raise ValueError(f"text: {len(text)} characters; allowed: {allowed}")
-    return unicodedata.normalize("NFC", text)
+    return text
 
 
 def _check_text(text: str, special_tokens: Sequence[str]) -> None:
@@ -233,9 +196,8 @@ def _check_text(text: str, special_tokens: Sequence[str]) -> None:
         first = min(found, key=text.index)
         allowed = _list(tokens.TEXT_TOKENS)
         raise ValueError(f"text: control token {first} is not allowed; allowed: {allowed}")
-    if not tokens.is_speakable(text):
-        allowed = "at least one letter or digit"
-        raise ValueError(f"text: nothing to speak in {_shown(text)}; allowed: {allowed}")
+    if not any(unicodedata.category(character)[0] not in "ZC" for character in text):
+        raise ValueError(f"text: {_shown(text)} is blank; allowed: at least one visible character")
 
 
 def _scalar(inputs: Inputs, name: str, dtype: type[np.generic]) -> Any:
