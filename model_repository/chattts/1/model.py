@@ -41,6 +41,7 @@ from chattts_pipeline import (
     spoken_segments,
     warm_up,
 )
+from chattts_text import Segment as TextSegment
 from triton_caller import Responses, RunningGauge, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
 
@@ -242,10 +243,11 @@ class TritonPythonModel:
         voice = self._voices.find(request.voice)
         limit = self._settings.max_segment_characters if request.options.split else None
         texts = spoken_segments(request.text, limit)
+        segments = (TextSegment(text, 0, 0, 0.0) for text in texts)
         unknown_words = self._vocabulary.unknown_words(request.text)
         return SpeechPlan(
             request=request,
-            texts=tuple(texts),
+            segments=tuple(segments),
             voice=voice,
             seed=secrets.randbits(DRAWN_SEED_BITS) if request.seed is None else request.seed,
             request_id=request_id,

@@ -18,6 +18,7 @@ from chattts_pipeline.services import Services, Tensors, TokenChunk
 from chattts_pipeline.speakers import Voice
 from chattts_pipeline.speech import Speech
 from chattts_pipeline.streaming import VocoderChunk, VocoderSizes
+from chattts_text import Segment as TextSegment
 
 Array = np.ndarray[Any, Any]
 P = 4
@@ -128,7 +129,7 @@ class Stage:
     def speech(self, *texts: str, voice: Voice | None = None, **fields: Any) -> Speech:
         plan = SpeechPlan(
             request=SpeechRequest(text=" ".join(texts), **fields),
-            texts=texts,
+            segments=tuple(TextSegment(text, 0, 0, 0.0) for text in texts),
             voice=voice or Voice(""),
             seed=7,
             request_id="mine",

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from chattts_text import Segment as TextSegment
 from numpy.typing import NDArray
 
 from .errors import SpeechError
+from .prompts import code_prompt, has_same_words, refine_prompt
 from .request import SpeechRequest
 from .services import Services, TokenChunk
 from .speakers import Voice
 from .streaming import AudioStream
-from .text import code_prompt, has_same_words, refine_prompt
 from .tokens import split_style
 
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
@@ -28,8 +29,8 @@ class SpeechPlan:
 
     request: SpeechRequest
     """As the caller sent it."""
-    texts: tuple[str, ...]
-    """Its segments, at least one."""
+    segments: tuple[TextSegment, ...]
+    """What is to be said, at least one segment, and the silence after each."""
     voice: Voice
     """Who speaks."""
     seed: int
@@ -82,7 +83,7 @@ class Segment:
         expires_at: float | None,
     ) -> None:
         self.index = index
-        self.text = plan.texts[index]
+        self.text = plan.segments[index].text
         self.warnings: list[dict[str, str]] = []
         self.stream = stream
         self.finish_reason = ""

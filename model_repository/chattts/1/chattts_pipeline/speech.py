@@ -58,7 +58,7 @@ class Speech:
         self._pace = Pace(services.low_latency, services.vocoder_sizes, services.sample_rate)
         self._segments = [
             Segment(plan, index, services, self._new_stream(), expires_at)
-            for index in range(len(plan.texts))
+            for index in range(len(plan.segments))
         ]
         self._segments[0].queue_expires_at = expiry(plan.request.queue_deadline_ms)
         self._caller = caller
