@@ -14,7 +14,7 @@ from chattts_pipeline import LowLatency, VocoderSizes, VoiceRegistry
 from chattts_pipeline.low_latency import LowLatencyStream
 from chattts_pipeline.pacing import Pace
 from chattts_pipeline.streaming import FloatArray, SegmentStream
-from chattts_pipeline.text import code_prompt
+from chattts_pipeline.prompts import code_prompt
 
 from .lookahead import SpokenSegment, speak_segment
 
@@ -78,7 +78,7 @@ def hidden_states(url: str, repository: Path, text: str, voice: str, seed: int) 
         Hidden states (T, H).
     """
     weights = repository / "chattts" / "1" / "weights"
-    registry = VoiceRegistry(weights / "voices.json", _facts(repository)["hidden_size"], voice)
+    registry = VoiceRegistry(weights / "voices", _facts(repository)["hidden_size"], voice)
     speaker = registry.find(voice).speaker_embedding
     prompt = code_prompt(text, style="[speed_5]", has_speaker=speaker is not None, transcript="")
     inputs: dict[str, Any] = {

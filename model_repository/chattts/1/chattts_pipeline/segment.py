@@ -15,9 +15,9 @@ from .errors import SpeechError
 from .prompts import code_prompt, has_same_words, refine_prompt
 from .request import SpeechRequest
 from .services import Services, TokenChunk
-from .speakers import Voice
 from .streaming import AudioStream
 from .tokens import split_style
+from .voice_files import Voice
 
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1

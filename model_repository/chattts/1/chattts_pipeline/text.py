@@ -1,4 +1,4 @@
-"""From a text to the prompts of the token model: clean, cut into segments, decorate.
+"""From a text to its segments: clean and cut.
 
 Does not judge the text (request.py did) and does not know words (vocabulary.py does). Invariant:
 nothing is lost, the segments joined are the cleaned text.
@@ -6,7 +6,8 @@ nothing is lost, the segments joined are the cleaned text.
 
 import re
 
-from .tokens import HAN, is_speakable, without_tokens
+from chattts_text.language import HAN
+from chattts_text.tokens import is_speakable
 
 _TAG = re.compile(r"\[\w+\]")
 
@@ -69,35 +70,6 @@ def spoken_segments(text: str, max_characters: int | None) -> list[str]:
     text = clean(text)
     pieces = [text] if max_characters is None else split(text, max_characters)
     return [piece.strip() for piece in pieces if is_speakable(piece)]
-
-
-def code_prompt(text: str, *, style: str, has_speaker: bool, transcript: str = "") -> str:
-    """Decorate a segment for mode code.
-
-    Args:
-        text: The segment.
-        style: Control tokens before the text.
-        has_speaker: Whether a speaker vector fills the speaker slot.
-        transcript: What the audio prompt says; empty without one.
-    """
-    slot = "[spk_emb]" if has_speaker else "[empty_spk]"
-    return f"[Stts]{slot}{transcript}{style}{text.strip()}[Ptts]"
-
-
-def refine_prompt(text: str, style: str) -> str:
-    """Decorate a segment for mode text.
-
-    Args:
-        text: The segment.
-        style: The style tokens that the refine pass reads.
-    """
-    return f"[Sbreak]{text.strip()}[Pbreak]{style}"
-
-
-def has_same_words(one: str, other: str) -> bool:
-    """Say whether two texts differ in nothing but text tokens, spaces and letter case."""
-    bare = ["".join(without_tokens(text).split()).casefold() for text in (one, other)]
-    return bare[0] == bare[1]
 
 
 def _sentences(text: str) -> list[str]:

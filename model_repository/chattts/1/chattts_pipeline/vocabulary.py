@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from chattts_text.language import HAN
+from chattts_text.tokens import without_tokens
 from tokenizers import Tokenizer
-
-from .tokens import HAN, without_tokens
 
 MAX_WORDS_SHOWN = 10
 
