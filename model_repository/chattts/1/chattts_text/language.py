@@ -1,9 +1,10 @@
-"""Which language each part of a text is in: numbers and symbols follow their neighbours."""
+"""Which language each part of a text is in: numbers and symbols follow their neighbors."""
 
 import re
 from typing import Literal, NamedTuple
 
 from .context import PLACEHOLDER
+from .mandarin_islands import islands
 from .switches import Language
 
 HAN = "\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -12,21 +13,11 @@ HAN = "\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 LATIN = "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff"
 """Latin letters, for use inside a regular expression's brackets."""
 
-UNITS = (
-    "km/h|m/s|km|cm|mm|nm|μm|um|dm|m|kg|mg|μg|g|t|lb|oz|ml|mL|L|l|GHz|MHz|kHz|Hz|kWh|kW|MW|W|kV|mV|V|"
-    "mA|mAh|A|Ω|dB|TB|GB|MB|KB|kB|Gbps|Mbps|kbps|bps|fps|rpm|px|ms|μs|us|ns|s|min|h|K|°C|°F|℃|℉|hPa|"
-    "kPa|MPa|Pa|kcal|cal|kJ|J|N|mol|m2|m3|m²|m³|km2|km²|cm2|cm²|cm³|mm2|mm²|ppm|bp"
-)
-"""Unit symbols that Mandarin reads in Mandarin, so that a number keeps its sentence's language."""
-
 Spoken = Literal["zh", "en"]
 
 _WORD = re.compile(rf"[^\s{HAN}{PLACEHOLDER}，。！？；：、“”‘’（）《》【】「」『』…—]+")
 _LETTER = re.compile(rf"[{LATIN}]")
 _HAN = re.compile(rf"[{HAN}]")
-_QUANTITY = re.compile(
-    rf"[-+−±~]?[$€£¥₩]?\d[\d.,:/~–-]*(?:{UNITS})(?:/(?:{UNITS}))?[.,!?;:)\]]*"
-)
 _SENTENCE = re.compile(r"[^。！？!?\n]+")
 _COUNTED = frozenset(
     "年月日号点分秒时天周岁个人名位台块元角万亿千百斤米只条张件次倍家种层楼室页章节期届度折成"
@@ -47,9 +38,10 @@ class LanguageSpan(NamedTuple):
 def language_spans(text: str, wanted: Language) -> list[LanguageSpan]:
     """Cut a text into spans of one language; together they cover it.
 
-    Han is Mandarin, Latin letters are English with the digits that touch them. What shows no
-    language takes the wanted one, or the nearest neighbour's; a number with a unit takes Mandarin
-    where its sentence has Han. A text without any letter is Mandarin.
+    Han is Mandarin, Latin letters are English with the digits that touch them. Where a sentence has
+    Han, quantities and what else Mandarin reads with Latin letters (see `mandarin_islands`) are
+    Mandarin. What shows no language takes the wanted one, or the nearest neighbor's. A text without
+    any letter is Mandarin.
 
     Args:
         text: Any text.
@@ -72,17 +64,27 @@ def _shown_languages(text: str) -> list[Spoken | None]:
     for match in _HAN.finditer(text):
         languages[match.start()] = "zh"
     for sentence in _SENTENCE.finditer(text):
-        has_han = _HAN.search(sentence[0]) is not None
-        for word in _WORD.finditer(text, sentence.start(), sentence.end()):
-            language: Spoken = "en"
-            if not _LETTER.search(word[0]):
-                continue
-            if _QUANTITY.fullmatch(word[0]):
-                if not has_han:
-                    continue
-                language = "zh"
-            languages[word.start() : word.end()] = [language] * len(word[0])
+        start, end = sentence.span()
+        found = list(islands(text, start, end)) if _HAN.search(text, start, end) else []
+        for first, last in found:
+            languages[first:last] = ["zh"] * (last - first)
+        for word in _WORD.finditer(text, start, end):
+            if _LETTER.search(word[0]):
+                _show_word(languages, text, *word.span(), has_islands=bool(found))
     return languages
+
+
+def _show_word(
+    languages: list[Spoken | None], text: str, start: int, end: int, has_islands: bool
+) -> None:
+    """A word with letters is English but for its Mandarin part; all of it, if no letters remain."""
+    if not has_islands or "zh" not in languages[start:end]:
+        languages[start:end] = ["en"] * (end - start)
+        return
+    rest = [i for i in range(start, end) if not languages[i]]
+    language: Spoken = "en" if any(_LETTER.match(text[i]) for i in rest) else "zh"
+    for i in rest:
+        languages[i] = language
 
 
 def _fill(languages: list[Spoken | None], text: str, wanted: Language) -> None:

@@ -1,0 +1,255 @@
+"""Amounts in Mandarin: numbers with a sign, a unit, a currency or a percent sign, and ranges."""
+
+import re
+from decimal import Decimal
+
+from .mandarin_numbers import MAX_CARDINAL_DIGITS, cardinal, digits, number
+from .mandarin_place import Place, Rule, rule
+from .mandarin_units import (
+    COUNTER,
+    CURRENCIES,
+    CURRENCY,
+    PERCENT,
+    PERCENTS,
+    TEMPERATURES,
+    UNIT,
+    UNITS,
+    unit_name,
+)
+
+NUMBER = (
+    rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,5}}(?![\d,])|\d{{1,{MAX_CARDINAL_DIGITS}}}(?!\d))"
+    r"(?:\.\d{1,30}(?!\d|\.\d))?"
+)
+"""Regular expression of a number that is not too long to be said as one."""
+
+_SCALE = r"(?:万亿|百万|千万|[百千万亿]|[kwKMB](?![A-Za-z0-9]))"
+_TAIL = rf"(?P<scale> ?{_SCALE})?(?: ?(?P<unit>{PERCENT}|{UNIT}))?"
+_FRONT = rf"(?:(?P<currency>{CURRENCY}) ?)"
+_MINUS = r"[-−–]"
+_SIGN = r"(?P<sign>\+/-|[-−–+±])"
+_RANGE = r"(?P<range> ?(?:[-~–—−～]{1,2}|至|到) ?)"
+_LETTER_SCALES = {"k": 3, "K": 3, "w": 4, "M": 6, "B": 9}
+_SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
+_COLD = re.compile(r"(?:温|气温|零下|冷|冰|热|度|天气)[^\d，。；]{0,6}$")
+_AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$")
+_HAN_NUMERAL = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多] ?$")
+_DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
+_ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
+_MONEY = re.compile(" ?(?:[美欧日港韩加澳]?元|英镑|人民币|块)")
+_DEGREES = re.compile(" ?度(?!假|过|角)")
+
+
+def _say(place: Place, written: str, scale: str | None, unit: str | None, is_counted: bool) -> str:
+    """Say a number with its scale and unit, without sign and currency."""
+    words = _scaled(written, (scale or "").strip(), is_counted or unit is not None)
+    if not unit:
+        return words
+    if unit in PERCENTS:
+        prefix = PERCENTS[unit]
+        if words == "一百" and prefix == "百分之":
+            return "百分之百"
+        return prefix + ("二" if words == "两" else words)
+    return words + unit_name(unit)
+
+
+def _scaled(written: str, scale: str, is_counted: bool) -> str:
+    if not scale:
+        return number(written, is_counted)
+    power = _LETTER_SCALES.get(scale)
+    if power is None:
+        return number(written, is_counted=scale[0] in "千万亿") + scale
+    value = Decimal(written.replace(",", "")).scaleb(power)
+    return number(f"{value.normalize():f}", is_counted)
+
+
+def _signed(place: Place, sign: str, words: str, unit: str | None) -> str:
+    if sign in ("±", "+/-"):
+        return "正负" + words
+    if sign == "+":
+        return ("正" if unit or "点" in words else "加") + words
+    if place.before.rstrip().endswith(("零下", "负")):
+        return words
+    name = unit_name(unit) if unit and unit not in PERCENTS else ""
+    is_degrees = name in ("", "度") and (name or place.follows(_DEGREES))
+    if name in TEMPERATURES or (is_degrees and _COLD.search(place.before)):
+        return "零下" + words
+    return "负" + words
+
+
+def _amount(place: Place) -> str | None:
+    match = place.match
+    sign, currency, scale, unit = match["sign"], match["currency"], match["scale"], match["unit"]
+    written = match["low"]
+    if sign and (_AFTER_NUMBER.search(place.before) or place.said):
+        return None
+    if scale in _LETTER_SCALES and not currency and not _is_letter_scale(place):
+        return None
+    if _is_money(place):
+        written = _without_empty_cents(written)
+    words = _say(place, written, scale, unit, place.is_counted or bool(currency))
+    if currency and not (unit and unit not in PERCENTS):
+        words += _currency_name(place, currency)
+    return _signed(place, sign, words, unit) if sign else words
+
+
+def _is_letter_scale(place: Place) -> bool:
+    """Read k as thousand and w as ten thousand, but 4k is a screen; K, M and B are letters."""
+    scale, written = place.match["scale"], place.match["low"]
+    return scale == "w" or (
+        scale == "k" and not place.follows(_SCREEN) and written not in ("4", "8")
+    )
+
+
+def _currency_name(place: Place, currency: str) -> str:
+    name = CURRENCIES[currency]
+    following = place.match.string[place.match.end() :][:4].lstrip()
+    return "" if following.startswith((name, "元", "块")) else name
+
+
+def _is_money(place: Place) -> bool:
+    match = place.match
+    unit_is_money = UNITS.get(match["unit"]) in CURRENCIES.values()
+    return bool(match["currency"]) or unit_is_money or place.follows(_MONEY)
+
+
+def _without_empty_cents(written: str) -> str:
+    return re.sub(r"\.0{1,2}$|(?<=\.\d)0$", "", written)
+
+
+def _range(place: Place) -> str | None:
+    """Read "3-5天", "-5~3℃", "10-20%", "$5-6": one unit for both ends."""
+    match = place.match
+    low, high, scale, unit = match["low"], match["high"], match["scale"], match["unit"]
+    sign, high_sign, joint = match["sign"], match["high_sign"], match["range"].strip()
+    if sign and _AFTER_NUMBER.search(place.before):
+        return None
+    if scale in _LETTER_SCALES and not match["currency"] and scale not in ("k", "w"):
+        return None
+    low_value, high_value = (Decimal(one.replace(",", "")) for one in (low, high))
+    is_rising = (-low_value if sign else low_value) < (-high_value if high_sign else high_value)
+    if not is_rising and joint not in ("至", "到", "~") and not unit:
+        return None
+    if _is_money(place):
+        low, high = _without_empty_cents(low), _without_empty_cents(high)
+    is_counted = place.is_counted or bool(match["currency"])
+    words = _scaled(
+        low, (scale or "").strip() if scale in _LETTER_SCALES else "", _two(place, scale, unit)
+    )
+    if unit in PERCENTS:
+        words = PERCENTS[unit] + ("二" if words == "两" else words)
+        last = _scaled(high, (scale or "").strip(), False)
+    else:
+        last = _say(place, high, scale, unit, is_counted)
+    if sign:
+        words = _signed(place, sign, words, unit)
+    if high_sign:
+        last = _signed(place, high_sign, last, unit)
+    words += (joint if joint in ("至", "到") else "到") + last
+    return words + _currency_name(place, match["currency"]) if match["currency"] else words
+
+
+def _two(place: Place, scale: str | None, unit: str | None) -> bool:
+    is_large = scale is not None and scale.strip()[0] in "千万亿"
+    is_money = bool(place.match["currency"])
+    return place.is_counted or is_large or is_money or (unit is not None and unit not in PERCENTS)
+
+
+def _version(place: Place) -> str:
+    """Read "2.10.3" part by part."""
+    return "点".join(number(part) for part in place.match[0].split("."))
+
+
+def _section(place: Place) -> str | None:
+    """Read 第4.10节 part by part: 四点十."""
+    return _version(place) if place.before.rstrip().endswith("第") else None
+
+
+def _discount(place: Place) -> str:
+    return digits(place.match[0])
+
+
+def _joint(place: Place) -> str | None:
+    """Read a dash between what has been said and another number."""
+    is_hyphen = place.match[0].strip() in ("-", "−", "–")
+    if not place.said:
+        if _DATE_WORD.search(place.before):
+            return "到"
+        return "杠" if is_hyphen and place.before[-1:].isalpha() else None
+    return "杠" if is_hyphen and not _ENDS_PART.search(place.said) else "到"
+
+
+def _plus_more(place: Place) -> str | None:
+    """Read 500+ as more than 500."""
+    if not place.said and not re.search(r"[万亿千百]$", place.before):
+        return None
+    return "多" if place.follows(COUNTER) or place.follows(re.compile("[款元岁]")) else "加"
+
+
+def _about(place: Place) -> str | None:
+    return None if place.said or place.before[-1:].isalnum() else "约"
+
+
+def _per(place: Place) -> str | None:
+    """Read the slash in 5元/斤, 120次/分 and 50mg/天."""
+    if place.said or re.search(r"[元块角次个帧转米克升吨美币件]$", place.before):
+        unit = place.match["unit"]
+        return "每" + (UNITS[unit] if unit else "")
+    return None
+
+
+def _bare_unit(place: Place) -> str | None:
+    unit = place.match["unit"]
+    return (
+        unit_name(unit) if place.before.endswith("/") or _HAN_NUMERAL.search(place.before) else None
+    )
+
+
+def _item(place: Place) -> str | None:
+    """Read the stop of "1. " at the head of a line as a pause."""
+    return cardinal(place.match["n"]) + "、" if place.before[-1:] in ("", "\n") else None
+
+
+EARLY_DIGIT_RULES: tuple[Rule, ...] = (
+    rule(r"\d{1,3}(?:\.\d{1,3}){1,4}(?= ?[节章条款图表小])", _section),
+)
+"""Rules at the first digit of a number, before those of dates."""
+
+DIGIT_RULES: tuple[Rule, ...] = (
+    rule(r"(?P<n>\d{1,2})\.(?= |[^\d\s.A-Za-z])", _item),
+    rule(r"\d(?:\.\d{1,2})(?=折)", _discount),
+    rule(r"\d{1,6}(?:\.\d{1,6}){2,}", _version),
+    rule(
+        rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_RANGE}(?P<high_sign>{_MINUS})?"
+        rf"(?P<high>{NUMBER}){_TAIL}",
+        _range,
+    ),
+    rule(rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_TAIL}", _amount),
+    rule(rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER})(?P<scale>)(?P<unit>)", _amount),
+    rule(r"\d+", lambda place: digits(place.match[0])),
+)
+"""Rules at the first digit of a number, after all others."""
+
+FRONT_RULES: tuple[Rule, ...] = (
+    rule(
+        rf"{_SIGN}? ?{_FRONT}?(?P<low>{NUMBER}){_RANGE}{_FRONT.replace('currency', 'again')}?"
+        rf"(?P<high_sign>{_MINUS})?(?P<high>{NUMBER}){_TAIL}",
+        _range,
+    ),
+    rule(rf"{_SIGN}?{_FRONT}?(?P<low>{NUMBER}|\.\d{{1,30}}){_TAIL}", _amount),
+    rule(rf"{_FRONT}{_SIGN}(?P<low>{NUMBER}){_TAIL}", _amount),
+    rule(r" ?[-~–—−～]{1,2} ?(?=[\d¥￥$€£.])", _joint),
+    rule(r"\+(?!\d)", _plus_more),
+    rule(r"[~～](?= ?\d)", _about),
+    rule(
+        rf"/ ?(?:(?P<unit>{'|'.join(map(re.escape, UNITS))})(?![A-Za-z0-9])|(?=[\u4e00-\u9fff]))",
+        _per,
+    ),
+)
+"""Rules at a sign or a currency."""
+
+LETTER_RULES: tuple[Rule, ...] = (
+    rule(rf"(?P<sign>){_FRONT}(?P<low>{NUMBER}){_TAIL}", _amount),
+    rule(rf"(?P<unit>{UNIT})", _bare_unit),
+)
+"""Rules at a Latin letter."""

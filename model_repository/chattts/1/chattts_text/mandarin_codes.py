@@ -1,0 +1,163 @@
+"""Numbers that name something and count nothing: telephones, codes, addresses of the network."""
+
+import re
+
+from .mandarin_numbers import MAX_CARDINAL_DIGITS, cardinal, digits
+from .mandarin_place import Place, Rule, rule
+from .mandarin_units import COUNTER
+
+_LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[])*$"
+CODE_WORDS = (
+    "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|代号|批号|序列号|流水号|合同|发票|车牌|"
+    "手机|座机|身份证|邮编|口令|QQ|微信|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案|订单|运单|快递|"
+    "分机|会员|股票|房号|航班|车次|热线|电话|拨打|请拨|拨|致电|来电|客服|传真|联系|短信|打"
+)
+"""Words with which a number is a name, for use inside a regular expression."""
+
+PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
+"""First character of a number plate."""
+
+_CODE_WORD = re.compile(rf"(?:{CODE_WORDS}){_LINK}")
+_AFTER_LETTERS = re.compile(rf"(?:{CODE_WORDS})(?:号码?|[为是：: ])*[A-Z]{{1,4}}-?$")
+_TRANSFER = re.compile(r"(?:[\d，,）)；; ]|请|再)转(?:分机)? ?$")
+_HOTLINE = re.compile(r"(?:报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
+_COUNTING = re.compile(rf"(?:{COUNTER.pattern}| ?[元块岁折月日%‰])")
+_TRAIN = re.compile(r"[GDCZTKYSL]$")
+_FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")
+_FLOWN = re.compile(r" ?(?:次?航班|客机|次)")
+_PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z0-9]{{0,5}}$")
+_ROOM = re.compile(
+    r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
+)
+_COLLEGES = re.compile(r" ?(?:高校|大学|工程|院校|、|/|和|工作制|毕业)")
+
+
+def _run(place: Place) -> str:
+    """Say all digits of the match, one by one."""
+    return digits(place.match[0], place.one)
+
+
+def _mobile(place: Place) -> str:
+    """Stars that hide digits are said."""
+    return "".join("星" if sign == "*" else digits(sign, place.one) for sign in place.match[0])
+
+
+def _abroad(place: Place) -> str | None:
+    """Read a number with its country's code, at least eight digits."""
+    is_number = sum(sign.isdigit() for sign in place.match[0]) >= 8
+    return "加" + _run(place) if is_number else None
+
+
+def _landline(place: Place) -> str:
+    """The extension is said behind 转."""
+    extension = place.match["x"]
+    if not extension:
+        return _run(place)
+    main = place.match[0][: place.match.start("x") - place.match.start()]
+    return f"{digits(main, place.one)}转{digits(extension, place.one)}"
+
+
+def _well_known(place: Place) -> str | None:
+    return None if place.follows(_COUNTING) else _landline(place)
+
+
+def _identity(place: Place) -> str:
+    """Read a very long number; that of an identity card may end in X."""
+    return _run(place) + (" X" if place.match[0][-1] in "Xx" else "")
+
+
+def _code(place: Place) -> str | None:
+    """Read digits behind a word such as 验证码 one by one, unless they count something."""
+    has_word = _CODE_WORD.search(place.before) or _TRANSFER.search(place.before)
+    if not has_word and not _AFTER_LETTERS.search(place.before):
+        return None
+    return None if place.follows(_COUNTING) else _run(place)
+
+
+def _hotline(place: Place) -> str | None:
+    return _run(place) if place.follows(_HOTLINE) else None
+
+
+def _network(place: Place) -> str | None:
+    """Read an IPv4 address, with its port."""
+    address = place.match["ip"]
+    if any(int(part) > 255 for part in address.split(".")):
+        return None
+    words = "点".join(digits(part, place.one) for part in address.split("."))
+    port = place.match["port"]
+    return f"{words}冒号{digits(port, place.one)}" if port else words
+
+
+def _named(place: Place) -> str | None:
+    """Read the numbers of trains, flights and number plates, and long ones behind letters."""
+    if len(place.match[0]) > 2 and re.search("[A-Za-z]-?$", place.before):
+        return _run(place)
+    is_train = _TRAIN.search(place.before) and place.follows(re.compile(r" ?(?:次|列车|动车|高铁)"))
+    is_flight = _FLIGHT.search(place.before) and place.follows(_FLOWN)
+    return _run(place) if is_train or is_flight or _PLATE.search(place.before) else None
+
+
+def _room(place: Place) -> str | None:
+    """Read rooms and roads one by one; a short number of a road or a bus is a number."""
+    return _run(place) if place.follows(_ROOM) and not place.before.endswith("第") else None
+
+
+def _college(place: Place) -> str | None:
+    return digits(place.match[0]) if place.follows(_COLLEGES) else None
+
+
+def _chain(place: Place) -> str:
+    """Read "12-3-402", building, entrance and room; the hyphens of a longer number only group."""
+    parts = place.match[0].split("-")
+    if sum(map(len, parts)) >= 9 or len(parts) > 4:
+        return _run(place)
+    return "杠".join(_short(part, place.one) for part in parts)
+
+
+def _short(written: str, one: str) -> str:
+    return cardinal(written) if len(written) < 3 and written[0] != "0" else digits(written, one)
+
+
+def _padded(place: Place) -> str:
+    """Read a number with zeros at its head; two digits are an index, with 一."""
+    return digits(place.match[0], place.one if len(place.match[0]) > 2 else "一")
+
+
+_END = r"(?![\d*])"
+_EXTENSION = r"(?:(?:-| ?转 ?)(?P<x>\d{1,6})(?!\d))?"
+
+DIGIT_RULES: tuple[Rule, ...] = (
+    rule(rf"\d{{{MAX_CARDINAL_DIGITS + 1},}}[Xx]?", _identity),
+    rule(r"(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{2,5}))?(?![\d.])", _network),
+    rule(rf"(?:86[- ]?)?1[3-9]\d[- ]?(?:\d{{4}}|\*{{4}})[- ]?\d{{4}}{_END}", _mobile),
+    rule(rf"(?:86[- ]?)?1[3-9]\d{{2}}[- ]?\d{{3}}[- ]?\d{{4}}{_END}", _mobile),
+    rule(rf"0\d{{2,3}}[- ]?\d{{4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
+    rule(rf"0\d{{2,3}}-\d{{3,8}}(?!\d){_EXTENSION}", _landline),
+    rule(rf"[48]00[- ]?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
+    rule(rf"(?:12306|12315|10086)(?!\d|\.\d){_EXTENSION}", _well_known),
+    rule(r"(?:110|119|120|122|1\d{4}|9\d{4})(?!\d)", _hotline),
+    rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d)", _code),
+    rule(r"\d{1,5}(?!\d)", _named),
+    rule(r"\d{3,4}(?!\d)", _room),
+    rule(r"(?:985|211)(?!\d)", _college),
+    rule(r"996(?!\d)(?=工作制|$|[，。、！？的加])", lambda place: digits(place.match[0])),
+)
+"""Rules at the first digit of a number, before all others."""
+
+LATE_DIGIT_RULES: tuple[Rule, ...] = (
+    rule(r"\d+(?:-\d+){2,}", _chain),
+    rule(
+        r"(?P<n>1080|2160|1440|720|480|360)(?= ?[pP](?![A-Za-z]))",
+        lambda place: digits(place.match[0]),
+    ),
+    rule(r"0\d{1,15}(?![\d.]|:\d)", _padded),
+)
+"""Rules at the first digit, after those of dates."""
+
+BRACKET_RULES: tuple[Rule, ...] = (
+    rule(rf"[(（]0\d{{2,3}}[)）] ?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
+)
+"""Rules at an opening bracket."""
+
+PLUS_RULES: tuple[Rule, ...] = (rule(r"\+\d{1,3}(?:[- ]?\(?\d{1,5}\)?){2,6}(?!\d)", _abroad),)
+"""Rules at a plus sign."""

@@ -1,0 +1,241 @@
+"""Dates, years, times of day and durations, as Mandarin says them."""
+
+import re
+
+from .mandarin_formulas import RATIO_BEFORE, SCORED_AFTER
+from .mandarin_numbers import cardinal, digits, number
+from .mandarin_place import Place, Rule, rule
+
+_CLOCK = r"(?P<h>2[0-4]|[01]?\d)[:：](?P<m>[0-5]\d)(?:[:：](?P<s>[0-5]\d)(?:\.(?P<f>\d{1,6}))?)?"
+_LASTING = re.compile(
+    r"(?:用时|时长|耗时|历时|片长|全长|倒计时|成绩|跑出|用了)[为是约了的]{0,2}[:： ]?$"
+)
+_DATING = re.compile(
+    r"(?:日期|日子|截至|截止|截止到|生日|出生|有效期|到期|今天|明天|昨天)[为是于到至]{0,2}[:： ]?$"
+)
+_DATED = re.compile(
+    r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|之?前)"
+)
+_LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
+_LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
+_ERA = re.compile(r"公元前?$")
+_EVENT = re.compile(
+    r" ?(?:妇女节|劳动节|青年节|儿童节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|晚会|消费者|"
+    r"运动|事变|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
+)
+_YEAR_LIKE = re.compile(
+    r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|奥运|世界杯|新年|亚运|高考|中考|国考|考研|跨年)"
+)
+_OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_HANGS_TOGETHER = re.compile(r"\d|[-/.:]\d")
+
+
+def _is_date(year: str, month: str, day: str) -> bool:
+    return 1 <= int(month) <= 12 and 1 <= int(day) <= 31 and 1000 <= int(year) <= 2999
+
+
+def _date(year: str, month: str, day: str) -> str:
+    return f"{digits(year)}年{cardinal(month)}月{cardinal(day)}日"
+
+
+def _full_date(place: Place) -> str | None:
+    year, month, day = place.match["y"], place.match["mo"], place.match["d"]
+    return _date(year, month, day) if _is_date(year, month, day) else None
+
+
+def _timestamp(place: Place) -> str | None:
+    date, clock = _full_date(place), _clock(place)
+    if not date or not clock:
+        return None
+    zone = place.match["z"]
+    if not zone:
+        return date + clock
+    if zone == "Z":
+        return f"{date}{clock}世界时"
+    hours, minutes = zone[1:3], zone[-2:]
+    if minutes == "00":
+        return f"{date}{clock}{'东' if zone[0] == '+' else '西'}{cardinal(hours)}区"
+    sign = "加" if zone[0] == "+" else "减"
+    return f"{date}{clock}世界时{sign}{cardinal(hours)}小时{cardinal(minutes)}分"
+
+
+def _day_first(place: Place) -> str | None:
+    """Month first, as American software writes it, unless only day first is a date."""
+    first, second, year = place.match["a"], place.match["b"], place.match["y"]
+    if _is_date(year, first, second):
+        return _date(year, first, second)
+    return _date(year, second, first) if _is_date(year, second, first) else None
+
+
+def _compact_date(place: Place) -> str | None:
+    return _full_date(place) if _DATING.search(place.before) else None
+
+
+def _year_month(place: Place) -> str | None:
+    if place.follows(_HANGS_TOGETHER):
+        return None
+    return f"{digits(place.match['y'])}年{place.part('mo')}月"
+
+
+def _month_day(place: Place) -> str | None:
+    """Read "03-09", or "9/1" where something says that it is a date."""
+    month, day = place.match["mo"], place.match["d"]
+    if not _is_date("2000", month, day) or place.follows(_HANGS_TOGETHER):
+        return None
+    is_padded = month[0] == "0" or (len(month) == 2 and day[0] == "0")
+    is_shown = _DATING.search(place.before) or place.follows(_DATED)
+    if not is_shown and not (is_padded and place.match["sep"] == "-"):
+        return None
+    return f"{cardinal(month)}月{cardinal(day)}日"
+
+
+def _event(place: Place) -> str | None:
+    """Read a day that is a name: 九一八事变, 六一八大促, 双十一."""
+    first, second = place.match["a"], place.match["b"]
+    if place.before.endswith("双"):
+        return None
+    if place.match["sep"] != "·" and not place.follows(_EVENT):
+        return None
+    return digits(first) + digits(second)
+
+
+def _years(place: Place) -> str | None:
+    """Read "2020-2023" as two years."""
+    first, second = place.match["a"], place.match["b"]
+    if not 1000 <= int(first) < int(second) <= 2199 or place.follows(_HANGS_TOGETHER):
+        return None
+    is_century = first[:2] in ("18", "19", "20") and second[:2] in ("18", "19", "20", "21")
+    if not place.follows(re.compile(" ?年")) and not is_century:
+        return None
+    sep = place.match["sep"].strip()
+    return digits(first) + (sep if sep in ("至", "到") else "到") + digits(second)
+
+
+def _season(place: Place) -> str | None:
+    if not place.follows(_OF_YEARS):
+        return None
+    return f"{digits(place.match['a'])}到{digits(place.match['b'])}"
+
+
+def _year(place: Place) -> str | None:
+    """Read 2008年 digit by digit, but 1000年 and 2000年的历史 as an amount."""
+    written = place.match["y"]
+    if _ERA.search(place.before):
+        return digits(written)
+    if len(written) == 3:
+        return None
+    if written[0] == "0":
+        return digits(written)
+    rest = place.match.string[place.match.end() :][:6].strip().removeprefix("年")
+    is_long_ago = _LONG_AGO.match(rest) is not None
+    if len(written) == 2:
+        is_year = written[0] in "56789" and written[1] != "0"
+        return digits(written) if is_year and not _is_lasting(place, rest) else None
+    if not 1 <= int(written[0]) <= 2 or written == "1000":
+        return None
+    is_round = written.endswith("00")
+    if is_round and (is_long_ago or _LASTED.search(place.before)):
+        return None
+    return None if written[1:] != "000" and re.match("的历史", rest) else digits(written)
+
+
+def _is_lasting(place: Place, rest: str) -> bool:
+    return bool(_LONG_AGO.match(rest) or _LASTED.search(place.before) or rest[:1] in ("后", "前"))
+
+
+def _decade(place: Place) -> str | None:
+    written = place.match["y"]
+    return digits(written) if len(written) == 4 or written == "00" else cardinal(written)
+
+
+def _generation(place: Place) -> str | None:
+    """Read 90后, those born in the nineties; not "30后" behind another number."""
+    return None if re.search(r"[\d.第]$", place.before) else digits(place.match["y"])
+
+
+def _bare_year(place: Place) -> str | None:
+    return digits(place.match["y"]) if place.follows(_YEAR_LIKE) else None
+
+
+def _clock(place: Place) -> str | None:
+    """Read a time of day, or, where the words around say so, a duration; a score is neither."""
+    if RATIO_BEFORE.search(place.before) or place.follows(SCORED_AFTER):
+        return None
+    hour, minute, second = place.match["h"], place.match["m"], place.match["s"]
+    fraction = place.match["f"]
+    if _LASTING.search(place.before):
+        return _duration(hour, minute, second, fraction)
+    if int(hour) == 24 and (minute, second or "00") != ("00", "00"):
+        return None
+    words = number(hour.removeprefix("0") or "0", is_counted=True) + "点"
+    if second:
+        words += f"{_two_digits(minute)}分{_two_digits(second)}"
+        return words + (f"点{digits(fraction)}秒" if fraction else "秒")
+    return words if minute == "00" else f"{words}{_two_digits(minute)}分"
+
+
+def _duration(first: str, second: str, third: str | None, fraction: str | None) -> str:
+    parts = [first, second] if third is None else [first, second, third]
+    names = ("小时", "分", "秒")[-len(parts) :]
+    words = [
+        number(part.lstrip("0") or "0", is_counted=name == "小时") + name
+        for part, name in zip(parts, names, strict=True)
+    ]
+    if fraction:
+        words[-1] = f"{words[-1][:-1]}点{digits(fraction)}秒"
+    return "".join(words)
+
+
+def _two_digits(written: str) -> str:
+    """Say minutes or seconds: 零五, 三十, but 零 for 00."""
+    if written == "00":
+        return "零"
+    return "零" + digits(written[1]) if written[0] == "0" else cardinal(written)
+
+
+def _lap(place: Place) -> str | None:
+    """Read "1:58.32", minutes and seconds."""
+    return f"{place.part('m')}分{number(place.match['s'].lstrip('0') or '0')}秒"
+
+
+def _hours_and_minutes(place: Place) -> str:
+    words = ""
+    for written, name in zip(place.match.groups(), ("小时", "分钟", "秒"), strict=True):
+        if written:
+            words += number(written, is_counted=True) + (
+                name if name != "分钟" or not words else "分"
+            )
+    return words
+
+
+_NOT_MORE = r"(?![\d:：]|\.\d)"
+_RANGE = r" ?(?:[-~–—−～]{1,2}|至|到) ?"
+
+DIGIT_RULES: tuple[Rule, ...] = (
+    rule(
+        rf"(?P<y>[12]\d{{3}})-(?P<mo>\d\d)-(?P<d>\d\d)T{_CLOCK}"
+        r"(?P<z>Z|[-+]\d\d:?\d\d)?(?![\dA-Za-z])",
+        _timestamp,
+    ),
+    rule(r"(?P<y>\d{4})(?P<sep>[-/.])(?P<mo>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?!\d|\.\d)", _full_date),
+    rule(r"(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?!\d|\.\d)", _day_first),
+    rule(r"(?P<y>[12]\d{3})(?P<mo>\d\d)(?P<d>\d\d)(?!\d)", _compact_date),
+    rule(r"(?P<y>[12]\d{3})[-/](?P<mo>0[1-9]|1[0-2])(?!\d)", _year_month),
+    rule(rf"(?P<a>\d{{4}})(?P<sep>{_RANGE})(?P<b>\d{{4}})(?!\d)", _years),
+    rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
+    rule(r"(?P<mo>\d{1,2})(?P<sep>[-/.])(?P<d>\d{1,2})(?!\d)", _month_day),
+    rule(r"(?P<a>\d{1,2})(?P<sep>[.·])(?P<b>\d{1,2})(?!\d)", _event),
+    rule(r"(?P<a>315|618|911|918|512|1212)(?P<sep>)(?P<b>)(?!\d)", _event),
+    rule(r"(?P<y>(?:1\d|20)?\d0)(?= ?年代)", _decade),
+    rule(r"(?P<y>\d[05])(?=后(?!来|的?\d)|[、和/]\d[05]后)", _generation),
+    rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多|以))", _year),
+    rule(r"(?P<y>19\d\d|20\d\d)(?!\d)", _bare_year),
+    rule(r"0(?P<n>[1-9])(?= ?[月日号时点])", lambda place: place.part("n")),
+    rule(r"(?P<m>\d{1,2}):(?P<s>[0-5]\d\.\d{1,3})(?!\d)", _lap),
+    rule(rf"{_CLOCK}{_NOT_MORE}", _clock),
+    rule(
+        r"(\d{1,3}) ?(?:h|hr) ?(\d{1,2}) ?(?:min|m)(?: ?(\d{1,2}) ?(?:sec|s))?(?![A-Za-z])",
+        _hours_and_minutes,
+    ),
+)
+"""Rules at the first digit of a number."""

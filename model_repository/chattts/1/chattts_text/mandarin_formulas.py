@@ -1,0 +1,221 @@
+"""Fractions, scores, ratios and formulas, and numerals that are not decimal, in Mandarin."""
+
+import re
+
+from .mandarin_amounts import NUMBER
+from .mandarin_numbers import cardinal, digits, number
+from .mandarin_place import Place, Rule, rule
+from .mandarin_units import COUNTER, PERCENT, UNIT
+
+_TEAMS = "比分|战胜|击败|战平|负于|不敌|大胜|险胜|完胜|胜|逆转|领先|落后|总分|以"
+_LINK = "[为是约成了以]{0,2}[:： ]?$"
+_SCORE_BEFORE = re.compile(rf"(?:{_TEAMS}){_LINK}")
+RATIO_BEFORE = re.compile(rf"(?:{_TEAMS}|比例|配比|比值|缩放比?|画幅|宽高比?|稀释|按){_LINK}")
+"""What stands before a score or a ratio."""
+
+SCORED_AFTER = re.compile(
+    r" ?(?:的?比[分例]|战胜|击败|获胜|取胜|险胜|大胜|完胜|胜|负|不敌|战平|领先|落后|逆转|淘汰|"
+    r"横扫|稀释)"
+)
+"""What stands behind one."""
+
+_BLOOD_PRESSURE = re.compile(r"(?:血压|高压|低压|收缩压).{0,4}$")
+_RESOLUTION = re.compile(r"(?:分辨率|像素|屏幕|画面|尺寸).{0,4}$")
+_SCREENS = frozenset(
+    {
+        "640",
+        "720",
+        "768",
+        "800",
+        "1024",
+        "1080",
+        "1280",
+        "1366",
+        "1440",
+        "1920",
+        "2160",
+        "2560",
+        "3840",
+    }
+)
+_MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[万亿])")
+_OPERATORS = {
+    "+": "加",
+    "-": "减",
+    "−": "减",
+    "×": "乘",
+    "x": "乘",
+    "X": "乘",
+    "*": "乘",
+    "÷": "除以",
+    "/": "除以",
+    "=": "等于",
+    "≈": "约等于",
+    "≠": "不等于",
+    "<": "小于",
+    ">": "大于",
+    "≤": "小于等于",
+    "≥": "大于等于",
+    "<=": "小于等于",
+    ">=": "大于等于",
+    "!=": "不等于",
+    "==": "等于",
+}
+_WEAK = frozenset("-/")
+"""Operators that alone make no formula: a range, a fraction."""
+
+_OPERATOR = "|".join(map(re.escape, sorted(_OPERATORS, key=len, reverse=True)))
+_RAISED = {"⁻": "-", **{raised: str(digit) for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}}
+_POWER = "(?:\\^-?\\d{1,4}|[⁻⁰¹²³⁴-⁹]{1,4})?"
+_TERM = rf"(?:{NUMBER}){_POWER}"
+_PIECE = re.compile(
+    rf"(?P<operator>(?:{_OPERATOR}))? ?(?P<sign>[-−])?(?P<term>{_TERM}) ?", re.ASCII
+)
+_VULGAR = {
+    "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5),
+    "⅗": (3, 5), "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8),
+    "⅞": (7, 8), "⅐": (1, 7), "⅑": (1, 9), "⅒": (1, 10),
+}  # fmt: skip
+VULGAR = "".join(_VULGAR)
+ROMAN_SIGNS = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩⅪⅫⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅺⅻ"
+CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
+_CIRCLED_SETS = (
+    CIRCLED,
+    "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
+    "❶❷❸❹❺❻❼❽❾❿",
+    "㈠㈡㈢㈣㈤㈥㈦㈧㈨㈩",
+    "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
+)
+NUMBERED = "".join(_CIRCLED_SETS)
+_NUMBERED = {sign: index for signs in _CIRCLED_SETS for index, sign in enumerate(signs, 1)}
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+_ROMAN_CLASS = r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3})[abABc]?(?=[期级度型类章世])"
+ROMAN = rf"(?:(?<=第)[IVXLC]{{1,6}}|{_ROMAN_CLASS})"
+"""Regular expression of a Roman numeral that Mandarin reads."""
+
+
+def _fraction(place: Place) -> str | None:
+    """Read 3/4 and 1 1/2; a quotient of 24/7 or of a blood pressure is none."""
+    whole, over, under = place.match["whole"], place.match["over"], place.match["under"]
+    if (over, under) == ("24", "7") and not whole:
+        return "七天二十四小时"
+    if _BLOOD_PRESSURE.search(place.before):
+        return f"{cardinal(over)}，{cardinal(under)}"
+    if place.match.string[place.match.end() :][:1] == "拍":
+        return cardinal(under) + cardinal(over)
+    if int(under) < 2:
+        return None
+    words = f"{cardinal(under)}分之{cardinal(over)}"
+    return f"{cardinal(whole)}又{words}" if whole else words
+
+
+def _vulgar(place: Place) -> str:
+    over, under = _VULGAR[place.match["sign"]]
+    words = f"{cardinal(str(under))}分之{cardinal(str(over))}"
+    whole = place.match["whole"]
+    return f"{cardinal(whole)}又{words}" if whole else words
+
+
+def _score(place: Place) -> str | None:
+    """Read "3-2" between teams; elsewhere it is a range."""
+    if not _SCORE_BEFORE.search(place.before) and not place.follows(SCORED_AFTER):
+        return None
+    if place.follows(COUNTER) and not place.follows(SCORED_AFTER):
+        return None
+    return "比".join(number(part) for part in re.split("[-–—−]", place.match[0]))
+
+
+def _ratio(place: Place) -> str:
+    return "比".join(number(part) for part in re.split(" ?[:：∶] ?", place.match[0]))
+
+
+def _formula(place: Place) -> str | None:
+    """Read numbers joined by signs of arithmetic, at least one of them no hyphen and no slash."""
+    pieces = list(_PIECE.finditer(place.match[0]))
+    operators = [piece["operator"] or "" for piece in pieces[1:]]
+    if not set(operators) - _WEAK or place.follows(_MEASURED):
+        return None
+    terms = [piece["term"] for piece in pieces]
+    if len(terms) == 2 and (_SCREENS.issuperset(terms) or _RESOLUTION.search(place.before)):
+        return f"{digits(terms[0])}乘{digits(terms[1])}"
+    words = ""
+    for piece in pieces:
+        words += _OPERATORS[piece["operator"]] if piece["operator"] else ""
+        words += ("负" if piece["sign"] else "") + _term(piece["term"])
+    return words
+
+
+def _term(written: str) -> str:
+    base, power = _split_power(written)
+    if not power:
+        return number(base)
+    if power == "2":
+        return f"{number(base)}的平方"
+    negative = "负" if power[0] == "-" else ""
+    return f"{number(base)}的{negative}{cardinal(power.lstrip('-'))}次方"
+
+
+def _split_power(written: str) -> tuple[str, str]:
+    plain = "".join(_RAISED.get(sign, sign) for sign in written)
+    raised = next((i for i, sign in enumerate(written) if sign in _RAISED or sign == "^"), None)
+    if raised is None:
+        return written, ""
+    return plain[:raised], plain[raised:].lstrip("^")
+
+
+def _power(place: Place) -> str | None:
+    return _term(place.match[0]) if _split_power(place.match[0])[1] else None
+
+
+def _roman(place: Place) -> str | None:
+    """Read IV in IV期 and 第III章."""
+    letters = place.match[0].rstrip("abABc")
+    suffix = place.match[0][len(letters) :]
+    value = 0
+    for letter, following in zip(letters, letters[1:] + "I", strict=True):
+        sign = -1 if _ROMAN_VALUES[letter] < _ROMAN_VALUES[following] else 1
+        value += sign * _ROMAN_VALUES[letter]
+    if value <= 0 or re.search("[A-Za-z]$", place.before):
+        return None
+    return cardinal(str(value)) + (f" {suffix}" if suffix else "")
+
+
+def _roman_sign(place: Place) -> str:
+    return cardinal(str(ROMAN_SIGNS.index(place.match[0]) % 12 + 1))
+
+
+def _numbered(place: Place) -> str:
+    """Read ① as 一; at the head of what it counts a pause follows."""
+    words = cardinal(str(_NUMBERED[place.match["sign"]]))
+    is_head = place.before[-1:] in ("", "\n", " ", "，", "。", "；", "：", "、", ",", ";", ":")
+    text = place.match.string
+    return words + ("、" if is_head and text[place.match.end() :][:1].isalpha() else "")
+
+
+_DASH = "[-–—−]"
+
+DIGIT_RULES: tuple[Rule, ...] = (
+    rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?![\d.]\d|\d|[A-Za-z])", _formula),
+    rule(rf"(?:{NUMBER})(?:\^-?\d{{1,4}}|[⁻⁰¹²³⁴-⁹]{{1,4}})(?!\d)", _power),
+    rule(
+        r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4})[/⁄](?P<under>\d{1,4})(?![\d/]|\.\d)",
+        _fraction,
+    ),
+    rule(rf"(?P<whole>\d{{1,4}}) ?(?P<sign>[{VULGAR}])", _vulgar),
+    rule(rf"\d{{1,3}}{_DASH}\d{{1,3}}(?!\d|[-.]\d)", _score),
+    rule(
+        r"\d{1,7}(?:\.\d{1,4})?(?: ?[:：∶] ?\d{1,7}(?:\.\d{1,4})?){1,5}(?![\d:])",
+        _ratio,
+    ),
+)
+"""Rules at the first digit of a number."""
+
+SIGN_RULES: tuple[Rule, ...] = (
+    rule(rf"(?P<whole>)(?P<sign>[{VULGAR}])", _vulgar),
+    rule(f"[{ROMAN_SIGNS}]", _roman_sign),
+    rule(f"(?P<sign>[{NUMBERED}])", _numbered),
+)
+"""Rules at a numeral that is one sign."""
+
+LETTER_RULES: tuple[Rule, ...] = (rule(ROMAN, _roman),)
+"""Rules at a Latin letter."""

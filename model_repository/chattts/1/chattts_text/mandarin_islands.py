@@ -1,0 +1,77 @@
+"""What Mandarin reads although it has Latin letters: 5 km, T3航站楼, IV期, 1920x1080.
+
+Language spans ask here, in sentences that have Han characters.
+"""
+
+import re
+from collections.abc import Iterator
+
+from .mandarin_codes import CODE_WORDS, PROVINCES
+from .mandarin_formulas import ROMAN
+from .mandarin_units import CURRENCY, UNIT, UNITS
+
+_NUMBER = r"\d[\d.,]{0,30}"
+_DASH = "[-~–—−～]"
+_SPACED = "|".join(
+    re.escape(unit)
+    for unit in sorted(UNITS, key=len, reverse=True)
+    if len(unit) > 1 or unit in "mgshLWV℃℉°"
+)
+"""Units that may stand apart from their number: "A" and "t" are seldom units there."""
+
+_BEFORE = r"(?<![A-Za-z\d.])"
+_NAMED_BY_NUMBER = (
+    "层|座|栋|幢|出口|口|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
+    "会议|教室|纸|峰会|动车|高铁"
+)
+_DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
+_MONEY = rf"(?:{CURRENCY} ?)?"
+_UNIT = rf"(?:{UNIT}| (?:{_SPACED})(?![A-Za-z\d²³])|[kw](?![A-Za-z\d]))"
+_PATTERNS = tuple(
+    re.compile(pattern, re.ASCII)
+    for pattern in (
+        r"(?P<zh>\d{4}-\d\d-\d\dT\d[\d:.]{3,14}(?:Z|[-+]\d\d:?\d\d)?)(?![A-Za-z\d])",
+        rf"{_BEFORE}(?P<zh>{_DURATION})(?![A-Za-z])",
+        rf"{_BEFORE}(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_UNIT}"
+        r"(?:/(?=[\u4e00-\u9fff]))?\+?)",
+        rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}(?:[kKMBw](?![A-Za-z\d]))?)",
+        rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}})(?![A-Za-z\d])",
+        r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
+        rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",
+        rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}[A-Z]{{1,4}}(?P<zh>-?\d{{1,16}})(?![A-Za-z])",
+        rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}(?P<zh>\d{{2,16}})",
+        rf"{_BEFORE}(?P<zh>\d{{1,4}})[GKDBCPAMWV](?![A-Za-z\d])",
+        r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
+        rf"(?P<zh>{ROMAN})",
+        rf"(?<=[零一二三四五六七八九十百千万亿两几半数每多])(?P<zh> ?(?:{_SPACED})(?![A-Za-z\d]))",
+        rf"(?<=[元块次个])/(?P<zh>{_SPACED})(?![A-Za-z\d])",
+    )
+)
+_PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
+_DIGITS = re.compile("[0-9]+")
+_LATIN_BEFORE = re.compile(r"[A-Za-z],? $")
+_LATIN_AFTER = re.compile(r"[.,]? ?[A-Za-z]")
+_CAN_HOLD = re.compile("[0-9IVXLC每零一二三四五六七八九十百千万亿两几半数多元块次个]")
+
+
+def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Return the parts of a sentence that are Mandarin whatever their letters say.
+
+    A quantity between two Latin words belongs to them and is none.
+
+    Args:
+        text: The whole text.
+        start: Where the sentence begins.
+        end: Where it ends.
+    """
+    if not _CAN_HOLD.search(text, start, end):
+        return
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text, start, end):
+            first, last = match.span("zh")
+            before = text[max(start, first - 3) : first]
+            if not (_LATIN_BEFORE.search(before) and _LATIN_AFTER.match(text, last, end)):
+                yield first, last
+    for plate in _PLATE.finditer(text, start, end):
+        for run in _DIGITS.finditer(text, *plate.span()):
+            yield run.span()
