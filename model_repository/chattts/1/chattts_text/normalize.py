@@ -1,11 +1,53 @@
-"""Write out what is not words: numbers, dates, units, symbols, addresses."""
+"""Write out what is not words: numbers, dates, units, symbols, addresses.
 
-from collections.abc import Iterable
+Addresses are found first, in any language, and read as English. Every other part of the text goes
+to the rules of its language; what they leave of signs is said or dropped by name.
+"""
 
+from collections.abc import Iterable, Iterator
+
+from . import addresses, english, mandarin, symbols
 from .aligned import Edit
 from .context import Context
+from .language import LanguageSpan, language_spans
+
+_RULES = {"zh": mandarin.edits, "en": english.edits}
 
 
 def stage(text: str, context: Context) -> Iterable[Edit]:
-    """See above."""
-    return ()
+    """Return the edits that turn every number, unit, sign and address into words."""
+    found = list(addresses.edits(text, context))
+    spans = _without(language_spans(text, context.switches.language), found)
+    for start, end, language in spans:
+        edits = sorted(_RULES[language](text, start, end, context))
+        found += edits
+        for gap_start, gap_end in _gaps(edits, start, end):
+            found += symbols.edits(text, gap_start, gap_end, language)
+    return found
+
+
+def _without(spans: list[LanguageSpan], edits: list[Edit]) -> Iterator[LanguageSpan]:
+    """Cut what the edits cover out of the spans; both are in order."""
+    index = 0
+    for span in spans:
+        start = span.start
+        while index < len(edits) and edits[index].start < span.end:
+            edit = edits[index]
+            if start < edit.start:
+                yield LanguageSpan(start, edit.start, span.language)
+            start = max(start, edit.end)
+            if edit.end > span.end:
+                break
+            index += 1
+        if start < span.end:
+            yield LanguageSpan(start, span.end, span.language)
+
+
+def _gaps(edits: list[Edit], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Return the parts of `start ... end` that no edit covers."""
+    for edit in edits:
+        if start < edit.start:
+            yield start, edit.start
+        start = max(start, edit.end)
+    if start < end:
+        yield start, end

@@ -1,0 +1,176 @@
+"""What an English reader says for what is written and is not words.
+
+One pass from left to right: where something readable begins, the rules for its first character are
+tried in order, and the first that fits is taken.
+"""
+
+import re
+from collections.abc import Iterable
+
+from . import english_amounts, english_codes, english_dates, english_words
+from .acronyms import is_shouting, read_name, read_shouted, read_word
+from .aligned import Edit
+from .context import PLACEHOLDER, Context
+from .english_rules import Handler, Rule, groups, whole
+from .language import LATIN
+
+_ITEM = re.compile(
+    rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
+    rf"|[(](?=[0-9]{{3}}\))|[{english_words.ROMAN_SIGN}½⅓⅔¼¾⅕-⅞²³]"
+)
+
+
+_AMOUNT_BEFORE = re.compile(
+    r"(?:\)|(?:\A|[^\w.,])[0-9][0-9.,:/]*(?:st|nd|rd|th)?"
+    r"(?: ?(?:[%′″]|°[CF]?|[ap]\.?m\.?|AM|PM)|[A-Za-zμΩ]{1,3})?)\Z"
+)
+_LONGEST_AMOUNT = 16
+
+
+def _range(match: re.Match[str]) -> list[Edit] | None:
+    """Read a dash between amounts: from ... to ..., or minus in a sum."""
+    text, start = match.string, match.start()
+    before = text[max(0, start - _LONGEST_AMOUNT) : start]
+    is_spaced = before.endswith(" ")
+    if (is_spaced and not match["space"]) or not _AMOUNT_BEFORE.search(before.rstrip(" ")):
+        return None
+    is_sum = match["rest"] is not None
+    if is_spaced and match["dash"] in "-−":
+        left = re.search(r"[0-9]+(?:\.[0-9]+)?\Z", before.rstrip(" "))
+        is_sum = is_sum or left is None or float(left[0]) >= float(match["next"])
+    words = "minus" if is_sum else "to"
+    return groups(match, dash=words if is_spaced else f" {words} ")
+
+
+def _minus(match: re.Match[str]) -> list[Edit]:
+    return groups(match, sign="minus ")
+
+
+def _said(words: str) -> Handler:
+    return lambda match: whole(match, words)
+
+
+def _hash(match: re.Match[str]) -> list[Edit]:
+    return groups(match, sign="number " if match["digit"] is not None else "hashtag ")
+
+
+def _handle(match: re.Match[str]) -> list[Edit]:
+    return groups(match, sign="at ")
+
+
+def _apart(match: re.Match[str]) -> list[Edit]:
+    return groups(match, sign=" ")
+
+
+def _name(match: re.Match[str]) -> list[Edit]:
+    return whole(match, read_name(match[0]))
+
+
+def _word(match: re.Match[str]) -> list[Edit]:
+    said = read_word(match[0])
+    return whole(match, said) if said != match[0] else []
+
+
+def _shouted(match: re.Match[str]) -> list[Edit]:
+    said = read_shouted(match[0])
+    return whole(match, said) if said != match[0] else []
+
+
+def _rule(pattern: str, handler: Handler) -> Rule:
+    return Rule(re.compile(pattern), handler)
+
+
+_NUMBER_NEXT = r"(?=[$€£¥]?\.?[0-9])"
+_SIGN_RULES = (
+    _rule(r"(?P<sign>[^\w\s])(?P=sign){2,}", lambda match: []),
+    *english_codes.SIGN_RULES,
+    *english_amounts.MONEY_RULES,
+    *english_dates.APOSTROPHE_RULES,
+    _rule(
+        r"(?P<dash>[-–—~−])(?P<space> ?)(?=[$€£¥]?(?P<next>\.?[0-9]+(?:\.[0-9]+)?)(?P<rest> ?=)?)",
+        _range,
+    ),
+    _rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
+    _rule(r"(?<!\w)[~≈∼]" + _NUMBER_NEXT, _said("about")),
+    _rule(r"(?<![\w\s])<" + _NUMBER_NEXT, _said("less than")),
+    _rule(r"(?<![\w\s])>" + _NUMBER_NEXT, _said("more than")),
+    _rule(r"<=", _said("is at most")),
+    _rule(r">=", _said("is at least")),
+    _rule(r"!=", _said("is not equal to")),
+    _rule(r"==(?!=)", _said("equals")),
+    _rule(r"=>|-{1,2}>", _said("to")),
+    _rule(rf"(?P<sign>#)(?:(?P<digit>(?=[0-9]))|(?=[{LATIN}]))", _hash),
+    _rule(rf"(?<!\w)(?P<sign>@)(?=[{LATIN}0-9])", _handle),
+    _rule(r"\.(?=NET\b)", _said("dot ")),
+    _rule(rf"(?<=[{LATIN}])(?P<sign>-)(?=[0-9])", _apart),
+    _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
+    _rule(r"(?<=\w)²", _said("squared")),
+    _rule(r"(?<=\w)³", _said("cubed")),
+    _rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
+    _rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
+    _rule(r"(?<=\w)\^(?=[0-9])", _said("to the power of")),
+    _rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
+)
+_DIGIT_RULES = (
+    english_codes.HEXADECIMAL,
+    *english_dates.DIGIT_RULES,
+    *english_codes.DIGIT_RULES,
+    *english_amounts.DIGIT_RULES,
+    _rule(r"[0-9]+[0-9A-Za-z]*", _name),
+)
+_WORD_RULES = (
+    *english_amounts.MONEY_RULES,
+    *english_dates.WORD_RULES,
+    *english_words.WORD_RULES,
+    english_codes.VERSION,
+    english_codes.HEXADECIMAL,
+    _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
+    _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
+    _rule(r"[A-Za-z]+[0-9][A-Za-z0-9]*", _name),
+    _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _word),
+)
+_SHOUTED_RULES = (*_WORD_RULES[:-1], _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _shouted))
+_PLAIN_WORD = _WORD_RULES[-1:]
+_KEYWORDS = english_dates.WORDS | english_words.WORDS
+_READ_FROM_DIGITS = frozenset("0123456789½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
+_SHOWS_MORE = frozenset("0123456789.$¥/#+")
+"""Behind a word: it may be more than a word."""
+_LINE = re.compile(r"[^\n]+")
+
+
+def edits(text: str, start: int, end: int, context: Context) -> Iterable[Edit]:
+    """Return what to change in one English part of a text.
+
+    Args:
+        text: The whole text.
+        start: Where the part begins.
+        end: Where it ends.
+        context: Of the text; the English rules have no switch of their own.
+    """
+    for line in _LINE.finditer(text, start, end):
+        is_shouted = is_shouting(line[0])
+        position = line.start()
+        while item := _ITEM.search(text, position, line.end()):
+            position = item.end()
+            for rule in _rules(item, is_shouted):
+                match = rule.pattern.match(text, item.start(), line.end())
+                found = match and rule.handler(match)
+                if match and found is not None:
+                    done = list(found)
+                    yield from done
+                    position = max(position, match.end(), *(edit.end for edit in done))
+                    break
+
+
+def _rules(item: re.Match[str], is_shouted: bool) -> Iterable[Rule]:
+    """Choose the rules to try where something begins."""
+    text = item[0]
+    follows = item.string[item.end() : item.end() + 1]
+    if text in _READ_FROM_DIGITS or (text == "." and follows != "N"):
+        return _DIGIT_RULES
+    if not text[0].isalpha():
+        return _SIGN_RULES
+    is_plain = text[1:].islower() or text.islower()
+    if is_plain and text.lower() not in _KEYWORDS and follows not in _SHOWS_MORE:
+        return _PLAIN_WORD if len(text) > 1 else ()
+    return _SHOUTED_RULES if is_shouted else _WORD_RULES

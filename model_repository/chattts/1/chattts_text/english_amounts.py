@@ -1,0 +1,290 @@
+"""Numbers and what they count: money, units, percent, fractions, ranges, years, plain numbers."""
+
+import re
+
+from .aligned import Edit
+from .english_numbers import (
+    cardinal,
+    digits,
+    fraction,
+    model_number,
+    number,
+    ordinal,
+    pairs,
+    year,
+)
+from .english_rules import NUMBER, Handler, Rule, groups, whole, word_before, word_set
+from .english_units import per_after, unit_after
+from .symbols import spaced
+
+_CURRENCIES = {
+    "$": ("dollar", "dollars", "cent", "cents"),
+    "€": ("euro", "euros", "cent", "cents"),
+    "£": ("pound", "pounds", "penny", "pence"),
+    "¥": ("yen", "yen", "", ""),
+    "₩": ("won", "won", "", ""),
+    "₹": ("rupee", "rupees", "paisa", "paise"),
+    "₽": ("ruble", "rubles", "kopeck", "kopecks"),
+    "₿": ("bitcoin", "bitcoins", "", ""),
+    "CN¥": ("yuan", "yuan", "", ""),
+}
+_DOLLARS = {
+    "US": "U S",
+    "HK": "Hong Kong",
+    "NT": "New Taiwan",
+    "A": "Australian",
+    "AU": "Australian",
+    "C": "Canadian",
+    "CA": "Canadian",
+    "S": "Singapore",
+}
+_CODES = {
+    "USD": "U S dollar",
+    "EUR": "euro",
+    "GBP": "pound",
+    "JPY": "yen",
+    "CNY": "yuan",
+    "RMB": "yuan",
+    "CHF": "Swiss franc",
+    "CAD": "Canadian dollar",
+    "AUD": "Australian dollar",
+    "HKD": "Hong Kong dollar",
+    "€": "euro",
+    "¢": "cent",
+}
+_UNCOUNTED = ("yen", "yuan", "won")
+_SCALES = {
+    "k": "thousand",
+    "K": "thousand",
+    "M": "million",
+    "m": "million",
+    "mn": "million",
+    "B": "billion",
+    "bn": "billion",
+    "T": "trillion",
+    "tn": "trillion",
+}
+_BEFORE_THING = re.compile(r"[ -](?:bills?|notes?|coins?|tickets?|fees?|fines?|gifts?|coupons?)\b")
+
+
+def _money(match: re.Match[str]) -> list[Edit]:
+    """Read money with its sign in front: $3.50 is three dollars and fifty cents."""
+    text, end = match.string, match.end()
+    one, many, cent, cents = _CURRENCIES[match["sign"]]
+    if match["land"]:
+        one, many = f"{_DOLLARS[match['land']]} {one}", f"{_DOLLARS[match['land']]} {many}"
+    amount, scale = match["n"], match["scale"] or ""
+    whole_part, _, decimals = amount.partition(".")
+    thing = _BEFORE_THING.match(text, end)
+    if scale or match["last"] or not cent or len(decimals) != 2:
+        words = number(amount)
+        if match["last"]:
+            words += f" to {number(match['last'])}"
+        scale = match["scale2"] or scale
+        words += f" {_SCALES.get(scale, scale)}" if scale else ""
+        name = one if amount == "1" and not scale and not match["last"] else many
+        words += f" {one if thing else name}"
+    else:
+        said = []
+        units, hundredths = int(whole_part.replace(",", "") or 0), int(decimals)
+        if units or not hundredths:
+            said.append(f"{number(whole_part)} {one if units == 1 or thing else many}")
+        if hundredths:
+            said.append(f"{number(decimals)} {cent if hundredths == 1 else cents}")
+        words = " and ".join(said)
+    edits = whole(match, words)
+    per = per_after(text, end, len(text))
+    return [*edits, Edit(end, per[0], per[1])] if per else edits
+
+
+def _money_behind(match: re.Match[str]) -> list[Edit]:
+    """Read money with its code or sign behind: 5 USD, 3 €."""
+    scale = f" {_SCALES.get(match['scale'], match['scale'])}" if match["scale"] else ""
+    name = _CODES[match["code"]]
+    is_plural = (match["n"] != "1" or scale) and name not in _UNCOUNTED
+    return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
+
+
+def _scaled(match: re.Match[str]) -> list[Edit] | None:
+    """Read 5k, 2.5M, 3bn; 4K and 7B stay names."""
+    scale, amount = match["scale"], match["n"]
+    if (scale == "K" and amount in ("1", "2", "4", "5", "8")) or scale == "B":
+        return whole(match, f"{number(amount)} {scale}")
+    return whole(match, f"{number(amount)} {_SCALES[scale]}")
+
+
+def _feet(match: re.Match[str]) -> list[Edit]:
+    feet, inches = match["feet"], match["inches"]
+    words = f"{number(feet)} {'foot' if feet == '1' else 'feet'}"
+    return whole(match, f"{words} {number(inches)} {'inch' if inches == '1' else 'inches'}")
+
+
+_RATED = word_set("rated score scored scores rating rate got gets")
+_VULGAR = {
+    "½": ("1", "2"), "⅓": ("1", "3"), "⅔": ("2", "3"), "¼": ("1", "4"), "¾": ("3", "4"),
+    "⅕": ("1", "5"), "⅖": ("2", "5"), "⅗": ("3", "5"), "⅘": ("4", "5"), "⅙": ("1", "6"),
+    "⅚": ("5", "6"), "⅛": ("1", "8"), "⅜": ("3", "8"), "⅝": ("5", "8"), "⅞": ("7", "8"),
+}  # fmt: skip
+
+
+def _fraction(match: re.Match[str]) -> list[Edit]:
+    above, below, count = match["above"], match["below"], match["whole"]
+    pair = f"{above}/{below}"
+    if pair in ("24/7", "9/11", "50/50", "20/20"):
+        return whole(match, f"{cardinal(above)} {cardinal(below)}")
+    is_rating = word_before(match.string, match.start()).lower() in _RATED
+    if count:
+        return _counted(match, f"{cardinal(count)} and {fraction(above, below)}")
+    if is_rating or match.string.startswith(" stars", match.end()):
+        return whole(match, f"{cardinal(above)} out of {cardinal(below)}")
+    return _counted(match, fraction(above, below))
+
+
+def _vulgar(match: re.Match[str]) -> list[Edit]:
+    words = fraction(*_VULGAR[match["sign"]])
+    count = match["whole"]
+    return _counted(match, f"{cardinal(count)} and {words}" if count else words)
+
+
+def _counted(match: re.Match[str], words: str) -> list[Edit]:
+    """Read a fraction with the unit behind it."""
+    unit = unit_after(match.string, match.end(), len(match.string), is_one=False)
+    edits = [Edit(*match.span(), words if unit else spaced(match.string, *match.span(), words))]
+    return [*edits, Edit(match.end(), *unit)] if unit else edits
+
+
+def _multiplied(match: re.Match[str]) -> list[Edit]:
+    """Read the first factor of 3x4, 3 × 4 or 1920x1080, and the sign."""
+    before = match["n"]
+    is_size = len(before) >= 3 and len(match["next"]) >= 3
+    by = match["sign"] == "x" or (match["sign"] == "×" and is_size)
+    words = pairs(before) if is_size and before.isdecimal() else number(before)
+    edits = [Edit(*match.span("n"), words), Edit(*match.span("op"), " by " if by else " times ")]
+    following = match["next"]
+    if is_size and following.isdecimal() and not match["more"]:
+        edits.append(Edit(*match.span("next"), pairs(following)))
+    return edits
+
+
+def _times(match: re.Match[str]) -> list[Edit]:
+    return groups(match, n=number(match["n"]), sign=" times")
+
+
+def _ratio(match: re.Match[str]) -> list[Edit]:
+    return groups(match, a=number(match["a"]), mark=" to ", b=number(match["b"]))
+
+
+def _year_range(match: re.Match[str]) -> list[Edit] | None:
+    first, last = match["a"], match["b"]
+    if int(last) <= int(first[-len(last) :]):
+        return None
+    said = year(last) if len(last) == 4 else cardinal(last)
+    return groups(match, a=year(first), mark=" to ", b=said)
+
+
+def _rank(match: re.Match[str]) -> list[Edit]:
+    return whole(match, ordinal(match["n"].replace(",", "")))
+
+
+_YEAR_WORDS = word_set(
+    "in since by from until till of year years early late mid circa before after during around "
+    "spring summer fall autumn winter class the copyright ad"
+)
+_CODE_WORDS = word_set(
+    "code codes pin id zip zipcode passcode password extension ext serial tracking otp"
+)
+_PAIR_WORDS = word_set("room flight route highway suite bus boeing airbus")
+_CALL_WORDS = word_set("call dial text called dialed phone hotline")
+_SMALL = (
+    "was|is|has|does|goes|says|this|his|its|as|always|the|we|and|to|in|a|an|it|he|she|they|you|for|"
+    "on|at|by|or|but|when|with|were|will|had|did|that|which|who"
+)
+_COUNTED = re.compile(
+    rf"(?: (?!(?:{_SMALL})\b)[a-z]+)?? (?!(?:{_SMALL})\b)"
+    r"(?:[a-z]+(?<![sui])s|people|men|women|children|feet|teeth|mice)\b"
+)
+"""A plural noun, perhaps behind an adjective: what is before it is a quantity."""
+
+_STREET = re.compile(
+    r"(?: [A-Z][a-z]+){1,2} (?:Street|St\b|Avenue|Ave\b|Road|Rd\b|Boulevard|Blvd\b|Drive|Lane)"
+)
+_NAME = re.compile(r"[A-Z]{2,}\Z")
+
+
+def _plain(match: re.Match[str]) -> list[Edit] | None:
+    """Read any other number, with the unit behind it."""
+    text, written = match.string, match["n"]
+    unit = unit_after(text, match.end(), len(text), is_one=written in ("1", "1.00"))
+    if unit:
+        return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
+    if text[match.end() : match.end() + 1].isalpha():
+        return None
+    if written.isdecimal():
+        return whole(match, _integer(text, match.start(), match.end(), written))
+    return whole(match, number(written))
+
+
+def _integer(text: str, start: int, end: int, written: str) -> str:
+    """Choose between quantity, year, code and name for digits without commas or decimals."""
+    before = word_before(text, start)
+    lower, size = before.lower(), len(written)
+    if (written[0] == "0" and size > 1) or lower in _CODE_WORDS:
+        return digits(written)
+    if size == 3 and lower in _CALL_WORDS and _COUNTED.match(text, end) is None:
+        return digits(written)
+    if lower in _PAIR_WORDS or _STREET.match(text, end):
+        return model_number(written)
+    if size > 6 and not written.endswith("000"):
+        return digits(written)
+    if size == 4:
+        return _four(text, end, written, before)
+    if size == 3 and _NAME.search(before):
+        return pairs(written)
+    return cardinal(written)
+
+
+def _four(text: str, end: int, written: str, before: str) -> str:
+    value, is_told = int(written), before.lower() in _YEAR_WORDS
+    if is_told and 1000 <= value <= 2199:
+        return year(written)
+    if 1900 <= value <= 2099:
+        return cardinal(written) if _COUNTED.match(text, end) else year(written)
+    return pairs(written) if _NAME.search(before) else cardinal(written)
+
+
+def _rule(pattern: str, handler: Handler) -> Rule:
+    return Rule(re.compile(pattern), handler)
+
+
+_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMBT]|mn|bn|tn)(?![\w']))?"
+
+MONEY_RULES = (
+    _rule(
+        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥)[ ]?(?P<n>{NUMBER}){_SCALE}"
+        rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",
+        _money,
+    ),
+)
+
+DIGIT_RULES = (
+    _rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),
+    _rule(r"(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|'')", _feet),
+    _rule(
+        r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4})[/⁄](?P<below>[0-9]{1,4})(?![0-9/%])",
+        _fraction,
+    ),
+    _rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
+    _rule(
+        rf"(?P<n>{NUMBER})(?P<op>[ ]?(?P<sign>[x×*])[ ]?)(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
+        _multiplied,
+    ),
+    _rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?![\w])", _times),
+    _rule(r"(?P<a>[0-9]+(?:\.[0-9]+)?)(?P<mark>:)(?P<b>[0-9]+(?:\.[0-9]+)?)(?![0-9:])", _ratio),
+    _rule(
+        r"(?P<a>1[0-9]{3}|20[0-9]{2})(?P<mark>[ ]?[-–—][ ]?)(?P<b>[12][0-9]{3}|[0-9]{2})(?![\w%-])",
+        _year_range,
+    ),
+    _rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
+    _rule(r"(?P<n>[0-9]+(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
+    _rule(rf"(?P<n>{NUMBER})", _plain),
+)

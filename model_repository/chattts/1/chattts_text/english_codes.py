@@ -1,0 +1,107 @@
+"""Telephone numbers, versions, network addresses, identifiers: read piece by piece."""
+
+import re
+
+from .aligned import Edit
+from .english_numbers import cardinal, digits, pairs
+from .english_rules import Handler, Rule, whole, word_before, word_set
+
+_GROUPS = re.compile(r"[0-9]+|[A-Za-z]+")
+
+
+def _phone(match: re.Match[str]) -> list[Edit] | None:
+    """Read a telephone number digit by digit, with a pause at each group."""
+    said = []
+    for index, group in enumerate(_GROUPS.findall(match["number"])):
+        is_toll_free = index == 1 and match["number"].lstrip("+").startswith("1")
+        if group.isalpha():
+            said.append(group.lower() if len(group) > 3 else " ".join(group))
+        elif is_toll_free and group in ("800", "900"):
+            said.append(f"{cardinal(group[0])} hundred")
+        else:
+            said.append(digits(group))
+    words = ", ".join(said)
+    if match["number"].startswith("+"):
+        words = f"plus {words}"
+    if match["extension"]:
+        words += f", extension {digits(match['extension'])}"
+    return whole(match, words)
+
+
+def _version(match: re.Match[str]) -> list[Edit] | None:
+    """Read v2.10.3 as "version two point ten point three"."""
+    if not match["v"] and match["number"].count(".") < 2 and not _is_versioned(match):
+        return None
+    parts = match["number"].split(".")
+    is_network = not match["v"] and len(parts) == 4 and all(int(part) <= 255 for part in parts)
+    if is_network:
+        return whole(match, " dot ".join(digits(part) for part in parts))
+    said = [pairs(p) if len(p) == 4 else digits(p) if p[0] == "0" else cardinal(p) for p in parts]
+    is_named = word_before(match.string, match.start()).lower() in ("version", "versions")
+    return whole(match, ("version " if match["v"] and not is_named else "") + " point ".join(said))
+
+
+_VERSIONED = word_set(
+    "version versions release python ubuntu debian node java cuda windows macos ios android "
+    "section chapter table figure fig sec eq equation appendix postgres go rust django torch"
+)
+
+
+def _is_versioned(match: re.Match[str]) -> bool:
+    """Say whether 3.11 is three point eleven here, not a decimal fraction."""
+    word = word_before(match.string, match.start())
+    is_camel = not word.islower() and not word[1:].islower() and not word.isupper()
+    return bool(word) and (word.lower() in _VERSIONED or is_camel)
+
+
+def _grouped(match: re.Match[str]) -> list[Edit]:
+    """Read groups of digits such as card or account numbers, with a pause at each group."""
+    return whole(match, ", ".join(digits(group) for group in _GROUPS.findall(match[0])))
+
+
+def _hexadecimal(match: re.Match[str]) -> list[Edit] | None:
+    """Spell a long run of hexadecimal digits, or a UUID."""
+    text = match[0]
+    if not any(one.isdigit() for one in text) or not any(one.isalpha() for one in text):
+        return None
+    said = (" ".join(digits(one) or one for one in group) for group in text.split("-"))
+    return whole(match, ", ".join(said))
+
+
+def _prefixed(match: re.Match[str]) -> list[Edit]:
+    """Spell 0x1F, 0b101."""
+    return whole(match, " ".join(digits(one) or one for one in match[0]))
+
+
+def _rule(pattern: str, handler: Handler) -> Rule:
+    return Rule(re.compile(pattern), handler)
+
+
+_EXTENSION = r"(?:,?[ ]?(?:ext\.?|extension|x)[ ]?(?P<extension>[0-9]{1,6}))?(?![\w-])"
+
+SIGN_RULES = (
+    _rule(rf"(?P<number>\+[0-9]{{1,3}}(?:[ .-]?\(?[0-9]{{1,5}}\)?){{2,6}}){_EXTENSION}", _phone),
+    _rule(rf"(?P<number>\([0-9]{{3}}\)[ .-]?[0-9]{{3}}[ .-]?[0-9]{{4}}){_EXTENSION}", _phone),
+)
+"""For "+" and "("."""
+
+DIGIT_RULES = (
+    _rule(
+        r"(?P<number>(?:1[ .-])?(?:\([0-9]{3}\)[ ]?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4})"
+        rf"{_EXTENSION}",
+        _phone,
+    ),
+    _rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
+    _rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
+    _rule(r"(?P<v>)(?P<number>[0-9]+(?:\.[0-9]+){1,5})(?![\w%])", _version),
+    _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w.,%])", _grouped),
+    _rule(r"[0-9]+(?:-[0-9]+){2,}(?![\w-])", _grouped),
+    _rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),
+)
+
+HEXADECIMAL = _rule(
+    r"(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{7,64}|[0-9A-F]{8,64})(?![\w-])",
+    _hexadecimal,
+)
+VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]+(?:\.[0-9]+){0,5})(?!\w)", _version)
+"""For words that begin with v."""

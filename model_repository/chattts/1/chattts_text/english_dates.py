@@ -1,0 +1,259 @@
+"""Dates, years, clock times and durations, as an American reader says them."""
+
+import re
+
+from .aligned import Edit
+from .english_numbers import below_hundred, cardinal, ordinal, plural, year
+from .english_rules import Handler, Rule, ends_sentence, groups, whole, word_before, word_set
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_MONTH_OF = {name[:3].lower(): name for name in MONTHS}
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    r"|Sep(?:t(?:ember)?)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_DAYS = {
+    "mon": "Monday",
+    "tue": "Tuesday",
+    "tues": "Tuesday",
+    "wed": "Wednesday",
+    "thu": "Thursday",
+    "thur": "Thursday",
+    "thurs": "Thursday",
+    "fri": "Friday",
+    "sat": "Saturday",
+    "sun": "Sunday",
+}
+_RANK = r"(?:st|nd|rd|th)?"
+_DATE_WORDS = word_set("on by before after until till since due from dated for through")
+_CENTURY_CUT = 69
+"""Two-digit years below are of this century."""
+
+
+def _full(month: str) -> str:
+    return _MONTH_OF[month.rstrip(".")[:3].lower()]
+
+
+def _is_day(text: str | None) -> bool:
+    return text is None or 1 <= int(text) <= 31
+
+
+def _month_first(match: re.Match[str]) -> list[Edit] | None:
+    if not _is_day(match["day"]) or not _is_day(match["last"]):
+        return None
+    last = match["last"] and ordinal(match["last"])
+    return groups(
+        match,
+        month=_full(match["month"]),
+        head=ordinal(match["day"]),
+        dash=" to ",
+        tail=last,
+        year=match["year"] and year(match["year"]),
+    )
+
+
+def _day_first(match: re.Match[str]) -> list[Edit] | None:
+    if not _is_day(match["day"]) or not _is_day(match["last"]):
+        return None
+    article = "" if word_before(match.string, match.start()).lower() == "the" else "the "
+    of = "" if match["of"] else " of"
+    first, last = ordinal(match["day"]), match["last"] and ordinal(match["last"]) + of
+    return groups(
+        match,
+        head=article + first + ("" if last else of),
+        dash=" to ",
+        tail=last,
+        month=_full(match["month"]),
+        year=match["year"] and year(match["year"]),
+    )
+
+
+def _month_year(match: re.Match[str]) -> list[Edit]:
+    return groups(match, month=_full(match["month"]), year=year(match["year"]))
+
+
+def _month_alone(match: re.Match[str]) -> list[Edit] | None:
+    before = word_before(match.string, match.start()).lower()
+    is_name_too = match["month"].lower() in ("jan.", "mar.", "jun.", "jul.")
+    if is_name_too and before not in {*_DATE_WORDS, "in", "last", "next", "early", "late", "mid"}:
+        return None
+    stop = "." if ends_sentence(match.string, match.end()) else ""
+    return whole(match, _full(match["month"]) + stop)
+
+
+def _numeric(match: re.Match[str]) -> list[Edit] | None:
+    """Read year, month, day; month, day, year (the American order); or day.month.year."""
+    year_text, month, day = match["y"], int(match["m"]), int(match["d"])
+    if match.re is _GERMAN.pattern or month > 12:
+        month, day = day, month
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    if len(year_text) == 2:
+        year_text = f"{20 if int(year_text) < _CENTURY_CUT else 19}{year_text}"
+    words = f"{MONTHS[month - 1]} {ordinal(str(day))}, {year(year_text)}"
+    return whole(match, words + (" at" if match.groupdict().get("t") else ""))
+
+
+def _year_month(match: re.Match[str]) -> list[Edit] | None:
+    month = int(match["m"])
+    return whole(match, f"{MONTHS[month - 1]} {year(match['y'])}") if 1 <= month <= 12 else None
+
+
+def _short(match: re.Match[str]) -> list[Edit] | None:
+    month, day = int(match["m"]), int(match["d"])
+    is_date = word_before(match.string, match.start()).lower() in _DATE_WORDS
+    if not is_date or not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    return whole(match, f"{MONTHS[month - 1]} {ordinal(str(day))}")
+
+
+def _decade(match: re.Match[str]) -> list[Edit]:
+    text = match["decade"]
+    return whole(match, plural(year(text) if len(text) == 4 else below_hundred(int(text))))
+
+
+def _short_year(match: re.Match[str]) -> list[Edit]:
+    value = int(match["year"])
+    return whole(match, f"oh {cardinal(match['year'])}" if value < 10 else below_hundred(value))
+
+
+def _half(match: re.Match[str]) -> str | None:
+    """Read "p.m." as letters, its period kept where it ends the sentence."""
+    written = match["half"]
+    if written is None:
+        return None
+    letters = " ".join(one for one in written if one.isalpha())
+    is_end = written.endswith(".") and ends_sentence(match.string, match.end())
+    return f" {letters}{'.' if is_end else ''}"
+
+
+def _clock(match: re.Match[str]) -> list[Edit] | None:
+    hour, minute, second = int(match["h"]), int(match["m"]), match["s"]
+    if hour > 24 or minute > 59 or (second and int(second) > 59):
+        return None
+    if is_ratio(match.string, match.start()) and not match["half"]:
+        return None
+    if second and len(match["h"]) == 1 and not match["half"]:
+        return whole(match, _lasting([(hour, "hour"), (minute, "minute"), (int(second), "second")]))
+    words = _hour_and_minute(hour, minute, bool(match["half"]), bool(second))
+    if second and int(second):
+        words += f" and {_lasting([(int(second), 'second')])}"
+    return groups(match, time=words, half=_half(match))
+
+
+_RATIO_BEFORE = re.compile(r"(?i:ratio|scale|odds|score|won|lost|beat)(?: of| is| was)? ?\Z")
+
+
+def is_ratio(text: str, position: int) -> bool:
+    """Say whether the words before a position make "3:20" there a ratio or a score."""
+    return _RATIO_BEFORE.search(text[max(0, position - 12) : position]) is not None
+
+
+def _hour_and_minute(hour: int, minute: int, has_half: bool, has_second: bool) -> str:
+    if minute >= 10:
+        return f"{below_hundred(hour)} {below_hundred(minute)}"
+    if minute:
+        return f"{below_hundred(hour)} oh {below_hundred(minute)}"
+    if has_half:
+        return below_hundred(hour)
+    if hour == 0 and not has_second:
+        return "midnight"
+    return f"{below_hundred(hour)} " + ("hundred" if hour > 12 or hour == 0 else "o'clock")
+
+
+def _hour(match: re.Match[str]) -> list[Edit] | None:
+    if not 1 <= int(match["h"]) <= 12:
+        return None
+    return groups(match, time=cardinal(match["h"]), half=_half(match))
+
+
+def _lasting(parts: list[tuple[int, str]]) -> str:
+    said = [f"{cardinal(str(n))} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n]
+    return " ".join(said) or f"zero {parts[-1][1]}s"
+
+
+def _duration(match: re.Match[str]) -> list[Edit] | None:
+    units = (("days", "day"), ("hours", "hour"), ("minutes", "minute"), ("seconds", "second"))
+    given = [(int(match[group]), unit) for group, unit in units if match[group]]
+    if len(given) < 2:
+        return None
+    said = (f"{cardinal(str(n))} {unit}{'' if n == 1 else 's'}" for n, unit in given)
+    return whole(match, " ".join(said))
+
+
+def _weekday(match: re.Match[str]) -> list[Edit] | None:
+    is_sentence = ends_sentence(match.string, match.end()) and not match["date"]
+    if match["day"].lower() in ("sat", "sun") and (is_sentence or not match["date"]):
+        return None
+    return groups(match, head=_DAYS[match["day"].lower()] + ("." if is_sentence else ""))
+
+
+def _rule(pattern: str, handler: Handler) -> Rule:
+    return Rule(re.compile(pattern), handler)
+
+
+_HALF = r"(?P<half>[ \u00a0]?(?:[ap]m(?![A-Za-z])|[AP]M(?![A-Za-z])|[ap]\.[ ]?m\.|[AP]\.[ ]?M\.))"
+_YEAR = r"(?:(?:,[ ]?|[ ])(?P<year>[12][0-9]{3})(?![0-9]|[.,:][0-9]))?"
+_GERMAN = _rule(r"(?P<m>[0-9]{1,2})\.(?P<d>[0-9]{1,2})\.(?P<y>[12][0-9]{3})(?![0-9])", _numeric)
+
+WORD_RULES = (
+    _rule(
+        rf"(?P<month>{_MONTH}\b\.?)[ ](?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
+        rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
+        rf"(?![0-9A-Za-z%]|[.:/][0-9]|,[0-9]{{3}}(?![0-9])){_YEAR}",
+        _month_first,
+    ),
+    _rule(rf"(?P<month>{_MONTH}\b\.?),?[ ](?P<year>[12][0-9]{{3}})(?![0-9])", _month_year),
+    _rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
+    _rule(
+        r"(?P<head>(?P<day>(?i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\.)"
+        rf"(?P<date>(?:,?[ ](?:[0-9]|{_MONTH}\b))?)",
+        _weekday,
+    ),
+)
+
+WORDS = {word.lower() for name in MONTHS for word in (name, name[:3])} | {"sept", *_DAYS}
+"""Lower-case words that the rules above begin with."""
+
+DIGIT_RULES = (
+    _rule(
+        r"(?P<y>[12][0-9]{3})(?P<mark>[-/.])(?P<m>[0-9]{1,2})(?P=mark)(?P<d>[0-9]{1,2})(?![0-9])"
+        r"(?P<t>T(?=[0-9]{2}:))?",
+        _numeric,
+    ),
+    _rule(
+        r"(?P<m>[0-9]{1,2})(?P<mark>[-/])(?P<d>[0-9]{1,2})(?P=mark)(?P<y>[12][0-9]{3})(?![0-9])",
+        _numeric,
+    ),
+    _rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})/(?P<y>[0-9]{2})(?![0-9/])", _numeric),
+    _GERMAN,
+    _rule(r"(?P<y>[12][0-9]{3})-(?P<m>0[1-9])(?![0-9-])", _year_month),
+    _rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})(?![0-9/%])", _short),
+    _rule(
+        rf"(?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
+        rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
+        rf"[ ](?P<of>of )?(?P<month>{_MONTH}\b\.?){_YEAR}",
+        _day_first,
+    ),
+    _rule(r"(?P<decade>1[0-9]{2}0|20[0-9]0|[2-9]0)'?s(?![A-Za-z])", _decade),
+    _rule(
+        r"(?P<time>(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?)(?![0-9:])"
+        rf"{_HALF}?",
+        _clock,
+    ),
+    _rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})){_HALF}", _hour),
+    _rule(
+        r"(?:(?P<days>[0-9]+)[ ]?d[ ]?)?(?:(?P<hours>[0-9]+)[ ]?(?:hrs?|h)[ ]?)?"
+        r"(?:(?P<minutes>[0-9]+)[ ]?(?:mins?|m)[ ]?)?(?:(?P<seconds>[0-9]+)[ ]?(?:secs?|s))?"
+        r"(?<![ ])(?![\w])",
+        _duration,
+    ),
+)
+
+APOSTROPHE_RULES = (
+    _rule(r"(?<!\w)'(?P<decade>[1-9]0)s(?![A-Za-z])", _decade),
+    _rule(r"(?<!\w)'(?P<year>[0-9]{2})(?![\w']|[.,:]?[0-9])", _short_year),
+)

@@ -1,0 +1,58 @@
+"""What the English rules are made of: patterns tried where something readable begins."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from .aligned import Edit
+from .symbols import spaced
+
+Handler = Callable[[re.Match[str]], Iterable[Edit] | None]
+"""Says what to change in what a pattern has matched; None: this is something else, go on."""
+
+NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+"
+"""A number without a sign, for use inside a group."""
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Make a set of words that are written with spaces between."""
+    return frozenset(words.split())
+
+
+class Rule(NamedTuple):
+    """One reading. What its pattern matches is done with, whether edited or not."""
+
+    pattern: re.Pattern[str]
+    handler: Handler
+
+
+def whole(match: re.Match[str], words: str) -> list[Edit]:
+    """Replace all that was matched, with spaces where the words would touch others."""
+    return [Edit(*match.span(), spaced(match.string, *match.span(), words))]
+
+
+def groups(match: re.Match[str], **words: str | None) -> list[Edit]:
+    """Replace named groups; those that took no part in the match or have no words are left."""
+    return [
+        Edit(*match.span(name), new)
+        for name, new in words.items()
+        if new is not None and match[name] is not None and match[name] != new
+    ]
+
+
+_WORD_BEFORE = re.compile(r"([A-Za-z]+)[.:#]? ?\Z")
+_LONGEST_WORD = 20
+
+
+def word_before(text: str, position: int) -> str:
+    """Return the word that ends right before a position, "" if none does."""
+    match = _WORD_BEFORE.search(text[max(0, position - _LONGEST_WORD) : position])
+    return match[1] if match else ""
+
+
+_SENTENCE_END = re.compile(r"""["')\]]*(?:\s*\Z|\s*\n|\s+["'(]*[A-Z])""")
+
+
+def ends_sentence(text: str, position: int) -> bool:
+    """Say whether a period that ends at `position` also ends its sentence."""
+    return _SENTENCE_END.match(text, position) is not None

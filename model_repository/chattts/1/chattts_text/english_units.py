@@ -1,0 +1,195 @@
+"""Units after numbers: symbol to what it is called once and many times."""
+
+import re
+
+from .english_rules import word_set
+
+_SINGULAR = {
+    "km": "kilometer",
+    "cm": "centimeter",
+    "mm": "millimeter",
+    "nm": "nanometer",
+    "μm": "micrometer",
+    "µm": "micrometer",
+    "um": "micrometer",
+    "m": "meter",
+    "mi": "mile",
+    "yd": "yard",
+    "kg": "kilogram",
+    "mg": "milligram",
+    "μg": "microgram",
+    "µg": "microgram",
+    "g": "gram",
+    "t": "ton",
+    "lb": "pound",
+    "lbs": "pound",
+    "oz": "ounce",
+    "ml": "milliliter",
+    "mL": "milliliter",
+    "l": "liter",
+    "L": "liter",
+    "gal": "gallon",
+    "tsp": "teaspoon",
+    "tbsp": "tablespoon",
+    "ha": "hectare",
+    "kWh": "kilowatt hour",
+    "mAh": "milliamp hour",
+    "Wh": "watt hour",
+    "kW": "kilowatt",
+    "MW": "megawatt",
+    "GW": "gigawatt",
+    "W": "watt",
+    "kV": "kilovolt",
+    "mV": "millivolt",
+    "V": "volt",
+    "mA": "milliamp",
+    "A": "amp",
+    "Ω": "ohm",
+    "kΩ": "kiloohm",
+    "dB": "decibel",
+    "dBm": "decibel milliwatt",
+    "PB": "petabyte",
+    "TB": "terabyte",
+    "GB": "gigabyte",
+    "MB": "megabyte",
+    "KB": "kilobyte",
+    "kB": "kilobyte",
+    "TiB": "tebibyte",
+    "GiB": "gibibyte",
+    "MiB": "mebibyte",
+    "KiB": "kibibyte",
+    "Gb": "gigabit",
+    "Mb": "megabit",
+    "px": "pixel",
+    "MP": "megapixel",
+    "kPa": "kilopascal",
+    "hPa": "hectopascal",
+    "MPa": "megapascal",
+    "Pa": "pascal",
+    "kcal": "kilocalorie",
+    "cal": "calorie",
+    "kJ": "kilojoule",
+    "J": "joule",
+    "N": "newton",
+    "hr": "hour",
+    "hrs": "hour",
+    "h": "hour",
+    "min": "minute",
+    "mins": "minute",
+    "sec": "second",
+    "secs": "second",
+    "s": "second",
+    "ms": "millisecond",
+    "μs": "microsecond",
+    "µs": "microsecond",
+    "us": "microsecond",
+    "ns": "nanosecond",
+    "yr": "year",
+    "yrs": "year",
+    "wk": "week",
+    "d": "day",
+    "°": "degree",
+    "mol": "mole",
+    "bit": "bit",
+    "bits": "bit",
+    "req": "request",
+}
+_BOTH = {
+    "in": ("inch", "inches"),
+    "″": ("inch", "inches"),
+    "ft": ("foot", "feet"),
+    "′": ("foot", "feet"),
+    "Hz": ("hertz", "hertz"),
+    "kHz": ("kilohertz", "kilohertz"),
+    "MHz": ("megahertz", "megahertz"),
+    "GHz": ("gigahertz", "gigahertz"),
+    "°C": ("degree Celsius", "degrees Celsius"),
+    "℃": ("degree Celsius", "degrees Celsius"),
+    "°F": ("degree Fahrenheit", "degrees Fahrenheit"),
+    "℉": ("degree Fahrenheit", "degrees Fahrenheit"),
+    "mph": ("mile per hour", "miles per hour"),
+    "kph": ("kilometer per hour", "kilometers per hour"),
+    "mpg": ("mile per gallon", "miles per gallon"),
+    "rpm": ("revolution per minute", "revolutions per minute"),
+    "fps": ("frame per second", "frames per second"),
+    "dpi": ("dot per inch", "dots per inch"),
+    "bpm": ("beat per minute", "beats per minute"),
+    "Gbps": ("gigabit per second", "gigabits per second"),
+    "Mbps": ("megabit per second", "megabits per second"),
+    "kbps": ("kilobit per second", "kilobits per second"),
+    "bps": ("bit per second", "bits per second"),
+    "MBps": ("megabyte per second", "megabytes per second"),
+    "ppm": ("part per million", "parts per million"),
+    "sqft": ("square foot", "square feet"),
+    "hp": ("horsepower", "horsepower"),
+}
+UNITS = {unit: (name, f"{name}s") for unit, name in _SINGULAR.items()} | _BOTH
+"""Symbol: singular, plural."""
+
+_POWERS = {"²": "square", "2": "square", "³": "cubic", "3": "cubic"}
+_LENGTHS = word_set("km cm mm nm m in ft yd mi")
+_AMBIGUOUS = word_set("A N J t d us in cal MP l ha bit")
+"""Read as units only where they touch the number: "5 A students", "5 in a row"."""
+
+_ANY = "|".join(sorted(UNITS, key=len, reverse=True))
+_POWER = "[²³]|[23](?![0-9])"
+_UNIT = re.compile(
+    rf"(?P<gap>[ \u00a0-]?)(?P<area>sq |sq\. |cu |cu\. )?(?P<unit>{_ANY})(?P<power>{_POWER})?"
+    rf"(?:/(?P<per>{_ANY}|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
+    r"(?![\w'])"
+)
+_ANGLE = re.compile(r"[°′][0-9.]+\Z")
+_PER = re.compile(
+    rf"/(?P<per>{_ANY}|day|week|month|year|hour|minute|second|person|night|mo)(?![\w'/])"
+)
+
+
+def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, str] | None:
+    """Read the unit that follows a number.
+
+    Args:
+        text: The text.
+        position: Where the number ends.
+        end: Where to stop looking.
+        is_one: The number is exactly one.
+
+    Returns:
+        Where the unit ends and its words, with the space or hyphen before it; None: no unit.
+    """
+    match = _UNIT.match(text, position, end)
+    if not match:
+        return None
+    gap, unit, power = match["gap"], match["unit"], match["power"]
+    if unit in _AMBIGUOUS and gap and not match["area"]:
+        return None
+    if power in ("2", "3") and unit not in _LENGTHS:
+        return None
+    if unit in "′″" and _ANGLE.search(text[max(0, position - 8) : position]):
+        name = "minute" if unit == "′" else "second"
+        return match.end(), f" {name}{'' if is_one else 's'}"
+    words = UNITS[unit][0 if is_one or gap == "-" else 1]
+    if power and unit in _LENGTHS:
+        words = f"{_POWERS[power]} {words}"
+    elif power:
+        words += " squared" if power == "²" else " cubed"
+    if match["area"]:
+        words = f"{'square' if match['area'][0] == 's' else 'cubic'} {words}"
+    if match["per"]:
+        words += per_words(match["per"], match["per_power"])
+    return match.end(), f"{'-' if gap == '-' else ' '}{words}"
+
+
+def per_words(unit: str, power: str | None = None) -> str:
+    """Read the part of a unit behind its slash: " per hour", " per cubic meter"."""
+    name = {"mo": "month"}.get(unit) or (UNITS[unit][0] if unit in UNITS else unit)
+    if power and unit in _LENGTHS:
+        name = f"{_POWERS[power]} {name}"
+    elif power:
+        name += " squared" if power in "²2" else " cubed"
+    return f" per {name}"
+
+
+def per_after(text: str, position: int, end: int) -> tuple[int, str] | None:
+    """Read "/kg" or "/month" behind an amount of money; None: there is none."""
+    match = _PER.match(text, position, end)
+    return (match.end(), per_words(match["per"])) if match else None
