@@ -21,18 +21,14 @@ import vocoder_graph
 from checkpoint import Array, Checkpoint, CheckpointError
 from files import write_bytes, write_json
 from gpt_graph import Precision
-from repository import front_weights, gpt_weights, vocoder_file
+from repository import front_voices, front_weights, gpt_weights, vocoder_file
 from safetensors.numpy import save
-from text_codes import decode_speaker
+from voice_copies import VoicePlan
 
 Runner = Literal["onnx", "torch"]
 
 FORMAT = 1
 WORDS_FILE = "domain_words.txt"
-VOICES_FILE = "voices.json"
-VOICE_FACTS = ("name", "language", "description")
-VOICE_SOUNDS = ("speaker", "audio_prompt", "transcript")
-"""Of these a voice has a speaker string, an audio-prompt string with its transcript, or both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +49,14 @@ class RepositoryWriter:
         version: int,
         precision: Precision,
         runner: Runner,
+        voices: VoicePlan,
     ) -> None:
         self._checkpoint = checkpoint
         self._folder = folder
         self._gpt = gpt_weights(version)
         self._front = front_weights(version)
+        self._voice_folder = front_voices(version)
+        self._voices = voices
         self._vocoder = vocoder_file(version)
         self._precision: Precision = precision
         self._runner = runner
@@ -66,7 +65,7 @@ class RepositoryWriter:
         """Write all files, one by one.
 
         Raises:
-            CheckpointError: tokenizer or voices do not fit the weights.
+            CheckpointError: the tokenizer does not fit the weights.
             CheckError: a graph computes something else than the reference.
         """
         tokenizer = self._checkpoint.root / layout.TOKENIZER_FILE
@@ -94,7 +93,6 @@ class RepositoryWriter:
             "untrained": checkpoint.is_untrained,
             "precision": self._precision,
         }
-        voices, default = read_voices(checkpoint)
         yield self._save_json(
             f"{self._front}/checkpoint.json",
             {
@@ -105,10 +103,13 @@ class RepositoryWriter:
                 "context_steps": checkpoint.context_steps,
                 "vocoder_state_size": state_size,
                 "special_tokens": list(layout.SPECIAL_TOKENS),
-                "default_voice": default,
+                "default_voice": self._voices.default,
             },
         )
-        yield self._save_json(f"{self._front}/{VOICES_FILE}", {"voices": voices})
+        for file, content in self._voices.write.items():
+            name = f"{self._voice_folder}/{file}"
+            self._save(name, content)
+            yield Written(name, "")
         yield self._save_json(
             f"{self._gpt}/gpt_config.json",
             {**common, "runner": self._runner, **asdict(checkpoint.gpt)},
@@ -186,45 +187,3 @@ def check_tokenizer(path: Path, num_text_tokens: int) -> None:
     largest = max(ids.values())
     if largest >= num_text_tokens:
         raise CheckpointError(f"{path}: id {largest}, but only {num_text_tokens} text embeddings")
-
-
-def read_voices(checkpoint: Checkpoint) -> tuple[list[dict[str, str]], str]:
-    """Return the voices beside the checkpoint and the default voice's name ("" for none).
-
-    Raises:
-        CheckpointError: the file has another form, or a speaker string does not fit the weights.
-    """
-    path = checkpoint.root / VOICES_FILE
-    if not path.exists():
-        return [], ""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        voices = [
-            {field: str(voice[field]) for field in VOICE_FACTS}
-            | {field: str(voice[field]) for field in VOICE_SOUNDS if field in voice}
-            for voice in content["voices"]
-        ]
-        default = str(content.get("default", ""))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path}: not a voices file ({error!r})") from error
-    names = [voice["name"] for voice in voices]
-    if len(set(names)) < len(names) or default not in ("", *names):
-        raise CheckpointError(f"{path}: names must be unique and the default one of them")
-    for voice in voices:
-        _check_speaker(path, voice, checkpoint.gpt.hidden_size)
-    return voices, default
-
-
-def _check_speaker(path: Path, voice: dict[str, str], hidden_size: int) -> None:
-    if "speaker" not in voice:
-        if "audio_prompt" not in voice:
-            raise CheckpointError(f"{path}: voice {voice['name']}: no speaker, no audio_prompt")
-        return
-    try:
-        vector = decode_speaker(voice["speaker"])
-    except ValueError as error:
-        raise CheckpointError(f"{path}: voice {voice['name']}: {error}") from error
-    if len(vector) != hidden_size or not np.isfinite(vector).all():
-        raise CheckpointError(
-            f"{path}: voice {voice['name']}: {len(vector)} values, {hidden_size} finite ones needed"
-        )

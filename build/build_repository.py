@@ -2,6 +2,7 @@
 
     python build/build_repository.py --checkpoint checkpoints/demo --precision int8
     python build/build_repository.py --checkpoint checkpoints/new --output models --version 2
+    python build/build_repository.py --checkpoint checkpoints/published --voices DIR
 
 Every graph is compared with a NumPy reference before anything is moved into place. A second run
 with the same checkpoint and options finds its stamp and does nothing. A version is a copy of the
@@ -30,11 +31,13 @@ from repository import (
     PYTHON_MODELS,
     SOURCE_VERSION,
     RepositoryError,
+    front_voices,
     front_weights,
     locked,
     served_in,
     with_served,
 )
+from voice_copies import VoicePlan, describe_voices, find_voices, plan_voices
 
 if TYPE_CHECKING:
     from artifacts import Runner, Written
@@ -46,7 +49,7 @@ not look there, and it is on the repository's own file system."""
 PRECISIONS: tuple[Precision, ...] = ("fp32", "int8", "int8-weights")
 GENERATED = ("weights", "model.onnx", "__pycache__")
 """Names that a copy of the source leaves out."""
-OPTIONAL_INPUTS = ("domain_words.txt", "voices.json", "UNTRAINED")
+OPTIONAL_INPUTS = ("domain_words.txt", "UNTRAINED")
 
 
 class BuildError(RuntimeError):
@@ -68,6 +71,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="int8: linear layers and KV cache; int8-weights: linear layers alone",
     )
     parser.add_argument("--runner", choices=("onnx", "torch"), default="onnx")
+    parser.add_argument(
+        "--voices",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="of your own, beside those of the checkpoint and of this project; repeatable",
+    )
+    parser.add_argument(
+        "--default-voice",
+        default="",
+        metavar="NAME",
+        help="for requests that name none; without it they get no speaker",
+    )
     options = parser.parse_args(argv)
     if options.runner == "torch" and options.precision != "fp32":
         parser.error("--runner torch needs --precision fp32")
@@ -75,7 +92,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--version {options.version}: versions begin at 1")
     try:
         build(
-            options.checkpoint, options.output, options.precision, options.runner, options.version
+            options.checkpoint,
+            options.output,
+            options.precision,
+            options.runner,
+            options.version,
+            options.voices,
+            options.default_voice,
         )
     except KeyboardInterrupt:
         print("build_repository: interrupted; run it again", file=sys.stderr)
@@ -92,28 +115,36 @@ def build(
     precision: Precision,
     runner: Runner = "onnx",
     version: int = 1,
+    voice_folders: Sequence[Path] = (),
+    default_voice: str = "",
 ) -> None:
     """Bring a version in `repository` to what the checkpoint and options ask for, and say so.
 
     Raises:
-        CheckpointError: the checkpoint cannot be used.
+        CheckpointError: the checkpoint or a voice cannot be used.
         BuildError: a graph fails its check, or a folder in the repository is no model.
         RepositoryError: another build writes the same version.
     """
     started = time.monotonic()
     checkpoint = Checkpoint.open(checkpoint_root)
+    sources = find_voices(checkpoint_root, voice_folders, default_voice)
     copy_source(repository, version)
     compile_source(repository, version)
     check_root(repository)
     known = stamp.read_stamp(repository, version)
-    inputs = _inputs(checkpoint, precision, runner, known)
+    inputs = _inputs(checkpoint, precision, runner, known) | {
+        "voices": describe_voices(sources),
+        "default_voice": default_voice,
+    }
     what = f"{repository}: version {version}"
     if stamp.is_current(repository, inputs, known):
         print(f"{what} is up to date ({checkpoint.name}, {precision}, {runner})")
         return
+    built_before = known.get("inputs", {}).get("voices", {})
+    voices = plan_voices(sources, repository, version, built_before, checkpoint.gpt.hidden_size)
     with staging(repository, version) as folder:
-        written = _write(checkpoint, folder, version, precision, runner)
-        _move(folder, repository, version, [file.path for file in written], inputs)
+        written = _write(checkpoint, folder, version, precision, runner, voices)
+        _move(folder, repository, version, [file.path for file in written], inputs, voices.remove)
     elapsed_s = time.monotonic() - started
     print(f"{what} built from {checkpoint.name} ({precision}, {runner}), {elapsed_s:.1f} s")
 
@@ -134,7 +165,12 @@ def _inputs(
 
 
 def _write(
-    checkpoint: Checkpoint, folder: Path, version: int, precision: Precision, runner: Runner
+    checkpoint: Checkpoint,
+    folder: Path,
+    version: int,
+    precision: Precision,
+    runner: Runner,
+    voices: VoicePlan,
 ) -> list[Written]:
     # imported late: onnx and onnxruntime take longer to import than an up-to-date run needs
     from artifacts import RepositoryWriter
@@ -142,7 +178,8 @@ def _write(
 
     written = []
     try:
-        for file in RepositoryWriter(checkpoint, folder, version, precision, runner).write():
+        writer = RepositoryWriter(checkpoint, folder, version, precision, runner, voices)
+        for file in writer.write():
             size_mb = (folder / file.path).stat().st_size / 1e6
             print(f"  {file.path}  {size_mb:.2f} MB  {file.note}".rstrip(), flush=True)
             written.append(file)
@@ -152,17 +189,30 @@ def _write(
 
 
 def _move(
-    folder: Path, repository: Path, version: int, names: list[str], inputs: stamp.Record
+    folder: Path,
+    repository: Path,
+    version: int,
+    names: list[str],
+    inputs: stamp.Record,
+    old_voices: Sequence[str],
 ) -> None:
-    """Replace the version's files; without its stamp it counts as incomplete meanwhile."""
+    """Replace the version's files; without its stamp it counts as incomplete meanwhile.
+
+    The stamp does not watch over the voices: whoever runs the server may change them.
+    """
     from artifacts import optional_files
 
     stamp.remove_stamp(repository, version)
     for name in set(optional_files(version)) - set(names):
         (repository / name).unlink(missing_ok=True)
+    voices = repository / front_voices(version)
+    voices.mkdir(parents=True, exist_ok=True)
+    for name in old_voices:
+        (voices / name).unlink(missing_ok=True)
     for name in names:
         move_into_place(folder / name, repository / name)
-    stamp.write_stamp(repository, version, inputs, names)
+    watched = [name for name in names if (repository / name).parent != voices]
+    stamp.write_stamp(repository, version, inputs, watched)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,29 @@ def write_bytes(target: Path, data: bytes) -> None:
     """Write `data` to `target` atomically."""
     with atomic_path(target) as temporary:
         temporary.write_bytes(data)
+
+
+def create_once(target: Path, data: bytes) -> bool:
+    """Write `data` to `target` atomically if nothing is there; of many callers one writes.
+
+    Returns:
+        True if this call made the file; False leaves what is there.
+    """
+    descriptor, name = tempfile.mkstemp(".tmp", f".{target.name}.", target.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+            os.fchmod(descriptor, 0o644)
+        # a link, unlike a rename, fails if the name is taken
+        os.link(name, target)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(name)
+    sync_folder(target.parent)
+    return True
 
 
 def write_json(target: Path, value: Mapping[str, Any]) -> None:

@@ -25,8 +25,9 @@ from checkpoint import Array
 from files import INTERRUPTED, write_bytes, write_json
 from layout import DvaeSizes, GptSizes, Shapes, StackSizes, VocosSizes
 from safetensors.numpy import save
-from text_codes import encode_speaker
 from tokenizer_file import published_form_vocabulary, small_vocabulary, write_tokenizer
+from voice_copies import CHECKPOINT_FOLDER
+from voice_format import SUFFIX, voice_content
 
 NUM_MELS = 100
 UNUSED_ROWS = 32_000
@@ -36,6 +37,8 @@ LAYER_SCALE_NAME = re.compile(r"(gamma|decoder_block\.\d+\.weight)$")
 LAYER_SCALE = 0.2
 CODE_LOGIT_SCALE = 3.0
 """Standard deviation of the code logits: sampling is neither uniform nor stuck."""
+VOICE_DATE = "2026-11-29"
+"""Since when they are made so; today's date would give other bytes every day."""
 MARKER_TEXT = "The weights in this folder are random. What they say is noise.\n"
 
 
@@ -205,18 +208,25 @@ def config_json(sizes: GptSizes, unused_rows: int) -> Mapping[str, Any]:
     }
 
 
-def random_voices(random: np.random.Generator, hidden_size: int) -> Mapping[str, Any]:
-    """Return a voices file with one random speaker per language."""
+def random_voices(random: np.random.Generator, hidden_size: int) -> Mapping[str, bytes]:
+    """Return one random speaker per language: files of voices by name."""
     return {
-        "voices": [
+        language: voice_content(
+            language,
             {
-                "name": language,
-                "speaker": encode_speaker(random.standard_normal(hidden_size).astype(np.float16)),
-                "language": language,
+                "languages": [language],
                 "description": "A random speaker of an untrained model",
-            }
-            for language in ("en", "zh")
-        ]
+                "license": "CC0-1.0",
+                "provenance": {
+                    "method": "random",
+                    "tool": "make_checkpoint.py",
+                    "date": VOICE_DATE,
+                    "source": "standard normal numbers",
+                },
+            },
+            random.standard_normal(hidden_size).astype(np.float16),
+        )
+        for language in ("en", "zh")
     }
 
 
@@ -238,7 +248,8 @@ def write_checkpoint(root: Path, sizes: Sizes, seed: int) -> None:
         write_tensors(root / layout.TENSOR_FILES[part], shapes, random, sizes.gpt.num_layers)
     write_json(root / layout.CONFIG_FILE, config_json(sizes.gpt, sizes.unused_rows))
     write_tokenizer((root / layout.TOKENIZER_FILE).parent, sizes.vocabulary)
-    write_json(root / "voices.json", random_voices(random, sizes.gpt.hidden_size))
+    for name, content in random_voices(random, sizes.gpt.hidden_size).items():
+        write_bytes(root / CHECKPOINT_FOLDER / f"{name}{SUFFIX}", content)
 
 
 def replace_checkpoint(output: Path, sizes: Sizes, seed: int) -> None:

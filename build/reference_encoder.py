@@ -1,6 +1,6 @@
 """The audio-prompt encoder in plain NumPy: waveform -> log-mel -> codes.
 
-This is what `encode_prompt.py` runs; nothing else needs the encoder. The quantiser is the one in
+This is what `make_voice.py` runs; nothing else needs the encoder. The quantiser is the one in
 force when the published weights were made (specification variant A).
 """
 

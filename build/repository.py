@@ -43,6 +43,11 @@ def front_weights(version: int) -> str:
     return f"{FRONT}/{version}/weights"
 
 
+def front_voices(version: int) -> str:
+    """Return the folder of the front's voices, which may change while a server runs."""
+    return f"{front_weights(version)}/voices"
+
+
 def vocoder_file(version: int) -> str:
     """Return the vocoder's graph."""
     return f"{VOCODER}/{version}/model.onnx"

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import tritonclient.grpc
-from chattts_pipeline import LowLatency, VocoderSizes, VoiceRegistry
+from chattts_pipeline import LowLatency, VocoderSizes
 from chattts_pipeline.low_latency import LowLatencyStream
 from chattts_pipeline.pacing import Pace
-from chattts_pipeline.streaming import FloatArray, SegmentStream
 from chattts_pipeline.prompts import code_prompt
+from chattts_pipeline.streaming import FloatArray, SegmentStream
+from chattts_voices import VoiceRegistry
 
 from .lookahead import SpokenSegment, speak_segment
 

@@ -27,8 +27,8 @@ from layout import GptSizes
 from make_checkpoint import full_sizes
 from numpy.typing import NDArray
 from parity.formula import integers, tensors, uniform
-from text_codes import decode_speaker, encode_speaker
 from vocoder_runs import run_in_batches
+from voice_format import decode_speaker, encode_speaker
 
 FULL = full_sizes()
 NUM_GPT_LAYERS = 2

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 REPOSITORY = ROOT / "model_repository"
 ENGINE = REPOSITORY / "chattts_gpt" / "1" / "chattts_engine"
 PIPELINE = REPOSITORY / "chattts" / "1" / "chattts_pipeline"
+VOICES = REPOSITORY / "chattts" / "1" / "chattts_voices"
 CLIENT = ROOT / "client" / "chattts_client"
 BUILD = ROOT / "build"
 EMBEDDED = ROOT / "embedded"
@@ -115,8 +116,14 @@ def test_asking_for_the_torch_runner_s_options_needs_no_torch() -> None:
     assert not top_names(ENGINE / "torch_options.py") & TENSOR_LIBRARIES
 
 
-def test_build_scripts_import_no_package_of_the_project() -> None:
+def test_build_scripts_import_no_package_of_the_project_but_the_voices() -> None:
     for path in sources(BUILD):
+        assert not top_names(path) & (PROJECT_PACKAGES | {TRITON}), path
+    assert importers(sources(BUILD), VOICES.name) == {"build/voice_format.py"}
+
+
+def test_the_voices_need_no_other_package_of_the_project() -> None:
+    for path in sources(VOICES):
         assert not top_names(path) & (PROJECT_PACKAGES | {TRITON}), path
 
 

@@ -36,12 +36,12 @@ from chattts_pipeline import (
     SpeechRequest,
     Vocabulary,
     VocoderSizes,
-    VoiceRegistry,
     outside_vocabulary_warning,
     spoken_segments,
     warm_up,
 )
 from chattts_text import Segment as TextSegment
+from chattts_voices import VoiceRegistry
 from triton_caller import Responses, RunningGauge, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
 
@@ -68,7 +68,10 @@ class TritonPythonModel:
         weights = Path(args["model_repository"]) / args["model_version"] / "weights"
         self._checkpoint = Checkpoint.from_file(weights / "checkpoint.json")
         self._voices = VoiceRegistry(
-            weights / "voices.json", self._checkpoint.hidden_size, self._checkpoint.default_voice
+            weights / "voices",
+            self._checkpoint.hidden_size,
+            self._checkpoint.default_voice,
+            pb_utils.Logger.log_warn,
         )
         self._vocabulary = Vocabulary(weights / "tokenizer.json", weights / "domain_words.txt")
         self._input_names = [entry["name"] for entry in config["input"]]
@@ -169,7 +172,7 @@ class TritonPythonModel:
         except ValueError as error:
             raise SpeechError("INVALID_ARG", str(error)) from error
         if wanted.options.list_voices:
-            voices = {"request_id": request_id, "voices": self._voices.listing()}
+            voices = {"request_id": request_id} | self._voices.listing()
             responses.send(np.zeros(0, np.float32), voices | self._facts, is_final=True)
             return
         responses.encode_as(wanted.encoding, wanted.stream)

@@ -120,8 +120,10 @@ def test_embeddings_are_those_of_the_checkpoint(built: Path) -> None:
 
 def test_the_demo_brings_its_voices_and_words(tmp_path: Path) -> None:
     assert run(tmp_path, DEMO_CHECKPOINT, "--precision", "int8") == 0
-    voices = read_json(tmp_path / FRONT / "voices.json")["voices"]
-    assert [voice["name"] for voice in voices] == ["en", "zh"]
+    for name in ("en.json", "zh.json"):
+        copied = (tmp_path / FRONT / "voices" / name).read_bytes()
+        assert copied == (DEMO_CHECKPOINT / "voices" / name).read_bytes()
+    assert len(list((tmp_path / FRONT / "voices").iterdir())) == 2
     words = (tmp_path / FRONT / "domain_words.txt").read_bytes()
     assert words == (DEMO_CHECKPOINT / "domain_words.txt").read_bytes()
     assert read_json(tmp_path / GPT / "gpt_config.json")["precision"] == "int8"

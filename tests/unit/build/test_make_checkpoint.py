@@ -10,12 +10,14 @@ import pytest
 import reference_gpt
 import reference_speech
 import selfcheck
-from artifacts import check_tokenizer, read_voices
+from artifacts import check_tokenizer
 from checkpoint import Checkpoint
 from conftest import TINY_CHECKPOINT
 from make_checkpoint import full_sizes, main, write_checkpoint
 from tokenizer_file import write_tokenizer
 from tokenizers import Tokenizer
+from voice_copies import find_voices
+from voice_format import parse_voice
 
 FIRST_PUBLISHED_SPECIAL_ID = 21_128
 
@@ -42,7 +44,10 @@ def test_it_is_a_complete_checkpoint_marked_untrained(tiny: Path) -> None:
     checkpoint = Checkpoint.open(tiny)
     assert checkpoint.is_untrained
     check_tokenizer(tiny / layout.TOKENIZER_FILE, checkpoint.gpt.num_text_tokens)
-    assert [voice["name"] for voice in read_voices(checkpoint)[0]] == ["en", "zh"]
+    files = find_voices(tiny, [], "").files
+    for name in ("en", "zh"):
+        content = files[f"{name}.json"].read_bytes()
+        parse_voice(content, name, checkpoint.gpt.hidden_size)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_other_ones(

@@ -38,29 +38,25 @@ def test_a_head_size_that_the_runtime_refuses_is_named(
     assert "head_dim: 24 is no multiple of 16" in capsys.readouterr().err
 
 
-VOICE = {"name": "a", "speaker": "", "language": "en", "description": "d"}
+DEMO_VOICE = (DEMO_CHECKPOINT / "voices/en.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("file", "content", "message"),
     [
-        ("[", "not a voices file"),
-        ('{"voices": [{"name": "a"}]}', "not a voices file"),
-        (
-            '{"voices": [{"name": "a", "language": "en", "description": ""}]}',
-            "voice a: no speaker, no audio_prompt",
-        ),
-        (json.dumps({"voices": [VOICE]}), "voice a: not a speaker string"),
-        (json.dumps({"voices": [VOICE, VOICE]}), "names must be unique"),
-        (json.dumps({"voices": [], "default": "b"}), "the default one of them"),
-        ((DEMO_CHECKPOINT / "voices.json").read_text(encoding="utf-8"), "256 values, 64 finite"),
+        ("voices.json", "{}", "voices.json: each voice is a file of its own now"),
+        ("voices/en.json", "[", "voices/en.json: not UTF-8 JSON"),
+        ("voices/en.json", "{}", "voices/en.json: format: is missing"),
+        ("voices/bo.json", DEMO_VOICE, "voices/bo.json: name: 'en'"),
+        ("voices/en.json", DEMO_VOICE, "which are 256 values; allowed: a speaker string of 64"),
     ],
 )
 def test_voices_that_do_not_fit_are_refused(
-    content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: str, content: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkpoint = Path(shutil.copytree(TINY_CHECKPOINT, tmp_path / "tiny"))
-    (checkpoint / "voices.json").write_text(content, encoding="utf-8")
+    (checkpoint / "voices").mkdir()
+    (checkpoint / file).write_text(content, encoding="utf-8")
     assert run(tmp_path / "repository", checkpoint) == 1
     assert message in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ from chattts_pipeline.pacing import LowLatency
 from chattts_pipeline.request import SpeechRequest
 from chattts_pipeline.segment import SpeechPlan, derive_seed
 from chattts_pipeline.services import Services, Tensors, TokenChunk
-from chattts_pipeline.speakers import Voice
+from chattts_voices import Voice
 from chattts_pipeline.speech import Speech
 from chattts_pipeline.streaming import VocoderChunk, VocoderSizes
 from chattts_text import Segment as TextSegment

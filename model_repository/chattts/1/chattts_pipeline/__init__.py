@@ -10,7 +10,6 @@ from .request import SpeechRequest
 from .segment import SpeechPlan
 from .services import Caller, Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
-from .speakers import VoiceRegistry
 from .speech import Speech
 from .streaming import VocoderChunk, VocoderSizes
 from .text import spoken_segments
@@ -39,7 +38,6 @@ __all__ = [
     "Vocabulary",
     "VocoderChunk",
     "VocoderSizes",
-    "VoiceRegistry",
     "child_error",
     "outside_vocabulary_warning",
     "spoken_segments",

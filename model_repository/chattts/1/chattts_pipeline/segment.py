@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from chattts_text import Segment as TextSegment
+from chattts_voices import Voice
 from numpy.typing import NDArray
 
 from .errors import SpeechError
@@ -17,7 +18,6 @@ from .request import SpeechRequest
 from .services import Services, TokenChunk
 from .streaming import AudioStream
 from .tokens import split_style
-from .voice_files import Voice
 
 _GOLDEN_RATIO = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
