@@ -1,6 +1,7 @@
 """Which language each part of a text is in: numbers and symbols follow their neighbors."""
 
 import re
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from .context import PLACEHOLDER
@@ -17,7 +18,7 @@ Spoken = Literal["zh", "en"]
 
 _WORD = re.compile(rf"[^\s{HAN}{PLACEHOLDER}，。！？；：、“”‘’（）《》【】「」『』…—]+")
 _LETTER = re.compile(rf"[{LATIN}]")
-_HAN = re.compile(rf"[{HAN}]")
+_HAN = re.compile(rf"[{HAN}]+")
 _SENTENCE = re.compile(r"[^。！？!?\n]+")
 _COUNTED = frozenset(
     "年月日号点分秒时天周岁个人名位台块元角万亿千百斤米只条张件次倍家种层楼室页章节期届度折成"
@@ -40,37 +41,41 @@ def language_spans(text: str, wanted: Language) -> list[LanguageSpan]:
 
     Han is Mandarin, Latin letters are English with the digits that touch them. Where a sentence has
     Han, quantities and what else Mandarin reads with Latin letters (see `mandarin_islands`) are
-    Mandarin. What shows no language takes the wanted one, or the nearest neighbor's. A text without
-    any letter is Mandarin.
+    Mandarin. What shows no language, such as a number, takes that of its nearest neighbor. A text
+    without any letter is Mandarin.
 
     Args:
         text: Any text.
-        wanted: What the caller says about the language.
+        wanted: What the caller says about the language. It decides for numbers in sentences that
+            show both languages or none.
     """
-    languages = _shown_languages(text)
-    _fill(languages, text, wanted)
+    languages = _shown_languages(text, wanted)
+    _fill(languages, text, _default(wanted))
     spans: list[LanguageSpan] = []
-    for index, language in enumerate(languages):
-        if spans and spans[-1].language == language:
-            spans[-1] = spans[-1]._replace(end=index + 1)
-        else:
-            spans.append(LanguageSpan(index, index + 1, language or "zh"))
+    end = 0
+    for language, run in groupby(languages):
+        start, end = end, end + sum(1 for _ in run)
+        spans.append(LanguageSpan(start, end, language or "zh"))
     return spans
 
 
-def _shown_languages(text: str) -> list[Spoken | None]:
+def _shown_languages(text: str, wanted: Language) -> list[Spoken | None]:
     """Return the language of each character that shows one, by itself or by its word."""
     languages: list[Spoken | None] = [None] * len(text)
     for match in _HAN.finditer(text):
-        languages[match.start()] = "zh"
+        languages[match.start() : match.end()] = ["zh"] * len(match[0])
     for sentence in _SENTENCE.finditer(text):
         start, end = sentence.span()
-        found = list(islands(text, start, end)) if _HAN.search(text, start, end) else []
+        has_han = _HAN.search(text, start, end) is not None
+        is_decided = wanted != "auto" and has_han == bool(_LETTER.search(text, start, end))
+        found = list(islands(text, start, end)) if has_han else []
         for first, last in found:
             languages[first:last] = ["zh"] * (last - first)
         for word in _WORD.finditer(text, start, end):
             if _LETTER.search(word[0]):
                 _show_word(languages, text, *word.span(), has_islands=bool(found))
+            elif is_decided and _has_digit(word[0]):
+                languages[word.start() : word.end()] = [_default(wanted)] * len(word[0])
     return languages
 
 
@@ -87,7 +92,11 @@ def _show_word(
         languages[i] = language
 
 
-def _fill(languages: list[Spoken | None], text: str, wanted: Language) -> None:
+def _has_digit(word: str) -> bool:
+    return any(character.isalnum() for character in word)
+
+
+def _fill(languages: list[Spoken | None], text: str, default: Spoken) -> None:
     """Give every other character its language, in place."""
     index = 0
     while index < len(text):
@@ -97,12 +106,12 @@ def _fill(languages: list[Spoken | None], text: str, wanted: Language) -> None:
         end = index
         while end < len(text) and not languages[end]:
             end += 1
-        _fill_gap(languages, text, index, end, wanted)
+        _fill_gap(languages, text, index, end, default)
         index = end
 
 
 def _fill_gap(
-    languages: list[Spoken | None], text: str, start: int, end: int, wanted: Language
+    languages: list[Spoken | None], text: str, start: int, end: int, default: Spoken
 ) -> None:
     left = languages[start - 1] if start else None
     right = languages[end] if end < len(text) else None
@@ -110,19 +119,15 @@ def _fill_gap(
     for character in text[start:end]:
         is_mark = not character.isalnum() and not character.isspace()
         costs.append(costs[-1] + (_PUNCTUATION_DISTANCE if is_mark else 1))
-    done, filler = start, left or right or _default(wanted)
+    done, filler = start, left or right or default
     for word in _WORD.finditer(text, start, end):
-        if not any(character.isalnum() for character in word[0]):
+        if not _has_digit(word[0]):
             continue
         digits = [i for i in range(word.start(), word.end()) if text[i].isalnum()]
         before, after = costs[digits[0] - start], costs[-1] - costs[digits[-1] + 1 - start]
         follows = text[end] if end < len(text) else ""
-        if wanted != "auto":
-            language: Spoken = wanted
-        elif left and right and (after < before or (after == before and follows in _COUNTED)):
-            language = right
-        else:
-            language = left or right or _default(wanted)
+        is_nearer = after < before or (after == before and follows in _COUNTED)
+        language: Spoken = (right if left and right and is_nearer else left) or right or default
         languages[done : word.start()] = [filler] * (word.start() - done)
         languages[word.start() : word.end()] = [language] * len(word[0])
         done, filler = word.end(), language

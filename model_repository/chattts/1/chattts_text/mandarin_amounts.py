@@ -103,7 +103,7 @@ def _is_letter_scale(place: Place) -> bool:
 
 def _currency_name(place: Place, currency: str) -> str:
     name = CURRENCIES[currency]
-    following = place.match.string[place.match.end() :][:4].lstrip()
+    following = place.after.lstrip()
     return "" if following.startswith((name, "元", "块")) else name
 
 

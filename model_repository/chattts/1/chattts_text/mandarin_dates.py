@@ -20,11 +20,11 @@ _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|�
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
 _ERA = re.compile(r"公元前?$")
 _EVENT = re.compile(
-    r" ?(?:妇女节|劳动节|青年节|儿童节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|晚会|消费者|"
-    r"运动|事变|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
+    r" ?(?:妇女节|劳动节|青年节|儿童节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|晚会|"
+    r"消费者|运动|事变|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
 )
 _YEAR_LIKE = re.compile(
-    r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|奥运|世界杯|新年|亚运|高考|中考|国考|考研|跨年)"
+    r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
 _HANGS_TOGETHER = re.compile(r"\d|[-/.:]\d")
@@ -126,7 +126,7 @@ def _year(place: Place) -> str | None:
         return None
     if written[0] == "0":
         return digits(written)
-    rest = place.match.string[place.match.end() :][:6].strip().removeprefix("年")
+    rest = place.after.strip().removeprefix("年")
     is_long_ago = _LONG_AGO.match(rest) is not None
     if len(written) == 2:
         is_year = written[0] in "56789" and written[1] != "0"

@@ -101,7 +101,7 @@ def _fraction(place: Place) -> str | None:
         return "七天二十四小时"
     if _BLOOD_PRESSURE.search(place.before):
         return f"{cardinal(over)}，{cardinal(under)}"
-    if place.match.string[place.match.end() :][:1] == "拍":
+    if place.after[:1] == "拍":
         return cardinal(under) + cardinal(over)
     if int(under) < 2:
         return None
@@ -188,8 +188,7 @@ def _numbered(place: Place) -> str:
     """Read ① as 一; at the head of what it counts a pause follows."""
     words = cardinal(str(_NUMBERED[place.match["sign"]]))
     is_head = place.before[-1:] in ("", "\n", " ", "，", "。", "；", "：", "、", ",", ";", ":")
-    text = place.match.string
-    return words + ("、" if is_head and text[place.match.end() :][:1].isalpha() else "")
+    return words + ("、" if is_head and place.after[:1].isalpha() else "")
 
 
 _DASH = "[-–—−]"

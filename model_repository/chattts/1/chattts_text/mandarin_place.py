@@ -27,6 +27,12 @@ class Place(NamedTuple):
         return pattern.match(self.match.string, self.match.end()) is not None
 
     @property
+    def after(self) -> str:
+        """Up to six characters behind the match."""
+        end = self.match.end()
+        return self.match.string[end : end + 6]
+
+    @property
     def is_counted(self) -> bool:
         """The match is a number that counts something, so that 2 is 两."""
         is_ordinal = self.before.endswith("第")
