@@ -29,7 +29,7 @@ class TokenModel:
     """
 
     NAME = "chattts_gpt"
-    OUTPUTS = ("hidden", "token_ids", "finish_reason", "usage")
+    OUTPUTS = ("hidden", "codes", "token_ids", "finish_reason", "usage")
 
     def __init__(self, version: int, finished_calls: FinishedCalls) -> None:
         self._version = version
@@ -55,8 +55,12 @@ class TokenModel:
         finally:
             self._finished_calls.add(call)
         _raise_error(self.NAME, response)
-        hidden, token_ids, reason, usage = (_output(response, name) for name in self.OUTPUTS)
-        return TokenChunk(hidden, token_ids, reason[0].decode(), int(usage[2]))
+        outputs = {name: _output(response, name) for name in self.OUTPUTS}
+        _, _, queue_ms, num_retries = outputs.pop("usage").tolist()
+        finish_reason = outputs.pop("finish_reason")[0].decode()
+        return TokenChunk(
+            **outputs, finish_reason=finish_reason, queue_ms=queue_ms, num_retries=num_retries
+        )
 
 
 class Vocoder:

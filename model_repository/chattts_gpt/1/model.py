@@ -214,14 +214,19 @@ class TritonReply:
             token_ids=None if is_code else chunk.tokens[:, 0],
             hidden=chunk.hidden,
             finish_reason=chunk.finish_reason or "",
-            usage=(chunk.num_prompt_tokens, chunk.num_generated, round(chunk.queue_s * 1000)),
+            usage=(
+                chunk.num_prompt_tokens,
+                chunk.num_generated,
+                round(chunk.queue_s * 1000),
+                chunk.num_retries,
+            ),
             is_final=is_final,
         )
 
     def send_nothing(self) -> None:
         """Answer a call that generates nothing."""
         self._send(
-            codes=None, token_ids=None, hidden=None, finish_reason="", usage=(0,) * 3, is_final=True
+            codes=None, token_ids=None, hidden=None, finish_reason="", usage=(0,) * 4, is_final=True
         )
 
     def fail(self, code: str, message: str) -> None:

@@ -279,6 +279,6 @@ def test_any_tensors_are_a_request_in_range_or_one_error_that_names_an_input(
     assert 1e-5 <= np.float32(request.temperature) <= 2
     assert 0 < request.top_p <= 1
     assert request.priority in (1, 2, 3)
-    assert 0 <= request.min_new_tokens <= (request.max_new_tokens or 2048) <= 2048
+    assert 0 <= (request.min_new_tokens or 0) <= (request.max_new_tokens or 2048) <= 2048
     assert min(request.deadline_ms, request.queue_deadline_ms) >= 0
     assert len(request.text) <= MAX_CHARACTERS or request.options.list_voices

@@ -15,10 +15,10 @@ from chattts_pipeline.pacing import LowLatency
 from chattts_pipeline.request import SpeechRequest
 from chattts_pipeline.segment import SpeechPlan, derive_seed
 from chattts_pipeline.services import Services, Tensors, TokenChunk
-from chattts_voices import Voice
 from chattts_pipeline.speech import Speech
 from chattts_pipeline.streaming import VocoderChunk, VocoderSizes
 from chattts_text import Segment as TextSegment
+from chattts_voices import Voice
 
 Array = np.ndarray[Any, Any]
 P = 4
@@ -26,12 +26,13 @@ CONTEXT_STEPS = 3
 CHUNK_STEPS = 4
 DEADLINE_S = 10.0
 NO_HIDDEN = np.zeros((0, 0), np.float32)
-NO_IDS = np.zeros(0, np.int32)
+NO_CODES = np.zeros((0, 4), np.int32)
 
 
 def chunk(steps: Sequence[float] = (), reason: str = "", ids: Sequence[int] = ()) -> TokenChunk:
     hidden = np.array(steps, np.float32)[:, None] if steps else NO_HIDDEN
-    return TokenChunk(hidden, np.array(ids, np.int32), reason, queue_ms=3)
+    codes = np.repeat(hidden.astype(np.int32) % 625, 4, axis=1) if steps else NO_CODES
+    return TokenChunk(hidden, codes, np.array(ids, np.int32), reason, queue_ms=3, num_retries=0)
 
 
 def steps(segment: int, num_steps: int = 40) -> list[float]:

@@ -42,6 +42,7 @@ class Pace:
         sizes: Sizes of the vocoder's tensors.
         sample_rate: Hz.
         clock: Monotonic seconds.
+        speed: How much faster than it was made the audio is played.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class Pace:
         sizes: VocoderSizes,
         sample_rate: int,
         clock: Callable[[], float] = time.monotonic,
+        speed: float = 1.0,
     ) -> None:
         # From at most C - 1 steps before the last known one to R steps after what is spoken.
         reach = sizes.context_steps - low_latency.lookahead_steps + sizes.chunk_steps
         self._calls_per_piece = max(1, -(-reach // sizes.chunk_steps))
         self._first_steps = low_latency.first_steps
-        self._step_s = sizes.samples_per_step / sample_rate
+        self._step_s = sizes.samples_per_step / sample_rate / speed
         self._sample_rate = sample_rate
         self._clock = clock
         self._call_s: float | None = None

@@ -69,8 +69,8 @@ class SpeechRequest:
     """1 ... 626."""
     repetition_penalty: float = 1.05
     """0.5 ... 2."""
-    min_new_tokens: int = 0
-    """Steps, 0 ... max_new_tokens."""
+    min_new_tokens: int | None = None
+    """Steps, 0 ... max_new_tokens; None: 0, more for a segment of a few letters."""
     max_new_tokens: int | None = None
     """Steps per segment, 1 ... 2048; None: 2048, or as many as the token model has room for."""
     seed: int | None = None
@@ -94,8 +94,8 @@ class SpeechRequest:
 
     @property
     def effective_latency(self) -> Latency:
-        """What `latency` comes down to: one response has nothing to gain from guesses."""
-        return self.latency if self.stream else "exact"
+        """What `latency` comes down to: what comes whole has nothing to gain from guesses."""
+        return self.latency if self.stream and not self.options.level else "exact"
 
     @classmethod
     def from_inputs(
@@ -119,7 +119,7 @@ class SpeechRequest:
             _check_text(unicodedata.normalize("NFC", text), special_tokens)
         request = cls(text=text, options=options, switches=switches, **values)
         most = request.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
-        if request.min_new_tokens > most:
+        if (request.min_new_tokens or 0) > most:
             allowed = f"0 ... {most} (max_new_tokens)"
             raise ValueError(f"min_new_tokens: {request.min_new_tokens} is outside {allowed}")
         return request

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 from chattts_text import Segment as TextSegment
 from chattts_voices import Voice
+from chattts_voices.strings import NUM_CODEBOOKS
 from numpy.typing import NDArray
 
+from .carry_over import AudioPrompt, carried_over
 from .errors import SpeechError
 from .prompts import code_prompt, has_same_words, refine_prompt
-from .request import SpeechRequest
+from .request import DEFAULT_MAX_NEW_TOKENS, SpeechRequest
 from .services import Services, TokenChunk
+from .shaping import SegmentShape
+from .short_text import min_steps
 from .streaming import AudioStream
 from .tokens import split_style
 
@@ -41,6 +45,16 @@ class SpeechPlan:
     """Unique among the running requests."""
     warnings: tuple[dict[str, str], ...] = ()
     """Code and message of what the caller should know."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done.
+
+        Raises:
+            ValueError: Carry-over with a voice that has an audio prompt already.
+        """
+        if self.request.options.carry_over and self.voice.audio_prompt_codes is not None:
+            allowed = "a voice without an audio prompt, which all segments continue from anyway"
+            raise ValueError(f"options: carry_over is True; needs {allowed}")
 
 
 def derive_seed(seed: int, index: int) -> int:
@@ -86,13 +100,21 @@ class Segment:
         self.text = plan.segments[index].text
         self.warnings: list[dict[str, str]] = []
         self.stream = stream
+        self.shape = SegmentShape(
+            plan.request.options, services.sample_rate, plan.segments[index].pause_ms
+        )
         self.finish_reason = ""
         self.queue_ms = 0
+        self.num_retries = 0
+        """Derived seeds tried because the end came first."""
         self.has_begun = False
         self.queue_expires_at: float | None = None
         """When it ends unless the token model has begun, on the monotonic clock in seconds."""
         self.is_late = False
         """It ends with finish reason "deadline" as soon as it starts."""
+        self.audio_prompt = AudioPrompt(plan.voice.audio_prompt_codes, plan.voice.transcript)
+        """What it continues from; to be changed before it starts."""
+        self._codes: list[NDArray[np.int32]] = []
         self._plan = plan
         self._services = services
         self._expires_at = expires_at
@@ -108,6 +130,9 @@ class Segment:
         """
         self.has_begun = True
         self.queue_ms = chunk.queue_ms
+        self.num_retries = chunk.num_retries
+        if self._plan.request.options.carry_over and self.index == 0:
+            self._codes.append(chunk.codes)
         self.stream.append(chunk.hidden)
         self.finish_reason = chunk.finish_reason
         where = f"segment {self.index}"
@@ -117,6 +142,10 @@ class Segment:
             raise SpeechError("INTERNAL", f"{where}: the token model failed")
         if chunk.finish_reason == "eos" and not self.stream.num_steps:
             raise SpeechError("INTERNAL", f"{where}: the speech ended at once; try another seed")
+
+    def carry_over(self) -> AudioPrompt:
+        """Return what later segments continue from, once this one, the first, has ended."""
+        return carried_over(self._codes, self.text)
 
     def stop(self) -> None:
         """Make the token model stop working on this segment, if it is."""
@@ -160,17 +189,30 @@ class Segment:
         style = split_style(request.style)[0] if request.refine else request.style
         has_speaker = voice.speaker_embedding is not None
         prompt = code_prompt(
-            self.text, style=style, has_speaker=has_speaker, transcript=voice.transcript
+            self.text,
+            style=style,
+            has_speaker=has_speaker,
+            transcript=self.audio_prompt.transcript,
         )
         inputs = self._inputs(prompt, "code", 2 * self.index)
         if inputs is None:
-            nothing = np.zeros((0, 0), np.float32), np.zeros(0, np.int32)
-            put(TokenChunk(*nothing, finish_reason="deadline", queue_ms=self.queue_ms))
+            put(self._nothing())
             return
         for chunk in self._run(inputs | self._code_inputs()):
             if chunk.finish_reason:
                 self._live_id = ""
             put(chunk)
+
+    def _nothing(self) -> TokenChunk:
+        """Return the only chunk of a segment that has no time left."""
+        return TokenChunk(
+            hidden=np.zeros((0, 0), np.float32),
+            codes=np.zeros((0, NUM_CODEBOOKS), np.int32),
+            token_ids=np.zeros(0, np.int32),
+            finish_reason="deadline",
+            queue_ms=self.queue_ms,
+            num_retries=0,
+        )
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> Iterator[TokenChunk]:
         self._live_id = inputs["id"][0].decode()
@@ -208,7 +250,7 @@ class Segment:
             "top_p": np.array([request.top_p], np.float32),
             "top_k": np.array([request.top_k], np.int32),
             "repetition_penalty": np.array([request.repetition_penalty], np.float32),
-            "min_new_tokens": np.array([request.min_new_tokens], np.int32),
+            "min_new_tokens": np.array([self._min_new_tokens()], np.int32),
             "first_chunk_tokens": np.array([self.stream.first_steps], np.int32),
             "chunk_tokens": np.array([self.stream.chunk_steps], np.int32),
         }
@@ -216,9 +258,15 @@ class Segment:
             inputs["max_new_tokens"] = np.array([request.max_new_tokens], np.int32)
         if voice.speaker_embedding is not None:
             inputs["speaker_embedding"] = voice.speaker_embedding
-        if voice.audio_prompt_codes is not None:
-            inputs["audio_prompt_codes"] = voice.audio_prompt_codes
+        if self.audio_prompt.codes is not None:
+            inputs["audio_prompt_codes"] = self.audio_prompt.codes
         return inputs
+
+    def _min_new_tokens(self) -> int:
+        request = self._plan.request
+        if request.min_new_tokens is not None:
+            return request.min_new_tokens
+        return min(min_steps(self.text), request.max_new_tokens or DEFAULT_MAX_NEW_TOKENS)
 
 
 def _bytes(text: str) -> NDArray[np.object_]:

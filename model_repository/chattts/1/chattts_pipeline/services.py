@@ -21,12 +21,16 @@ class TokenChunk:
 
     hidden: FloatArray
     """(T, H) of mode code."""
+    codes: NDArray[np.int32]
+    """(T, 4) of mode code."""
     token_ids: NDArray[np.int32]
     """(T,) of mode text."""
     finish_reason: str
     """Empty while running; then eos, length, cancelled, deadline or error."""
     queue_ms: int
     """Milliseconds spent waiting for a slot."""
+    num_retries: int
+    """Derived seeds tried because the end came first."""
 
 
 class TokenModel(Protocol):

@@ -55,7 +55,12 @@ class Speech:
         expires_at = expiry(plan.request.deadline_ms)
         self._plan = plan
         self._services = services
-        self._pace = Pace(services.low_latency, services.vocoder_sizes, services.sample_rate)
+        self._pace = Pace(
+            services.low_latency,
+            services.vocoder_sizes,
+            services.sample_rate,
+            speed=plan.request.options.speed,
+        )
         self._segments = [
             Segment(plan, index, services, self._new_stream(), expires_at)
             for index in range(len(plan.segments))
@@ -109,13 +114,20 @@ class Speech:
     def _start_segments(self, current: int) -> None:
         most = min(len(self._segments), current + self._services.parallel_segments)
         while self._num_started < most:
-            if self._num_started and not self._segments[self._num_started - 1].has_begun:
+            if self._num_started and not self._may_follow(self._segments[self._num_started - 1]):
                 return
             self._start(self._num_started)
             self._num_started += 1
 
+    def _may_follow(self, before: Segment) -> bool:
+        """Say whether the segment after one may start."""
+        has_prompt = not self._plan.request.options.carry_over or self._segments[0].finish_reason
+        return bool(before.has_begun and has_prompt)
+
     def _start(self, index: int) -> None:
         segment = self._segments[index]
+        if index and self._plan.request.options.carry_over:
+            segment.audio_prompt = self._segments[0].carry_over()
         # Also if only the wait for the first segment's slot had a deadline.
         segment.is_late = index > 0 and self._segments[index - 1].finish_reason == "deadline"
 
@@ -145,9 +157,10 @@ class Speech:
         stream, is_last_segment = segment.stream, segment.index == len(self._segments) - 1
         while chunk := stream.next_chunk(has_ended=bool(segment.finish_reason)):
             samples = stream.accept(*self._vocode(chunk))
-            is_end = bool(segment.finish_reason) and stream.is_complete
+            end = segment.finish_reason if stream.is_complete else ""
+            samples = segment.shape.push(samples, end)
             if len(samples):
-                self._deliver(samples, segment, is_final=is_end and is_last_segment)
+                self._deliver(samples, segment, is_final=bool(end) and is_last_segment)
         return bool(segment.finish_reason)
 
     def _vocode(self, chunk: VocoderChunk) -> tuple[FloatArray, FloatArray]:
@@ -184,6 +197,8 @@ class Speech:
 
     def _summary(self) -> dict[str, Any]:
         refine_warnings = [warning for segment in self._segments for warning in segment.warnings]
+        options = self._plan.request.options
+        trimmed_ms = [segment.shape.trimmed_ms for segment in self._segments]
         return {
             "finish_reasons": [segment.finish_reason for segment in self._segments],
             "voice": self._plan.voice.name,
@@ -191,6 +206,9 @@ class Speech:
             "warnings": [*self._plan.warnings, *refine_warnings],
             "timings": self._timings(),
             "latency": self._plan.request.effective_latency,
+            "speed": options.speed,
+            "retries": [segment.num_retries for segment in self._segments],
+            **({"trimmed_ms": trimmed_ms} if options.trim else {}),
             **self._final_metadata,
         }
 

@@ -32,6 +32,8 @@ class Chunk:
     """Tokens generated so far."""
     queue_s: float
     """Seconds spent waiting for a slot."""
+    num_retries: int = 0
+    """Derived seeds tried because the end came first."""
 
     def last(self, num_tokens: int) -> Chunk:
         """Return the chunk with no more than its last tokens."""
@@ -106,6 +108,7 @@ class ChunkBuilder:
             num_prompt_tokens=self._request.num_prompt_tokens,
             num_generated=self._num_generated,
             queue_s=scheduled_s - sequence.arrival_s,
+            num_retries=sequence.num_retries,
         )
         self._next_size = self._request.chunk_tokens
         self._tokens.clear()

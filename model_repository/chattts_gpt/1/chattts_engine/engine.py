@@ -248,6 +248,7 @@ class Engine:
                 if sequence.num_generated or end_token not in tokens[row]:
                     break
                 sequence.noise_seed = derive_seed(sequence.request.sampling.seed, attempt)
+                sequence.num_retries = attempt
                 tokens[row] = self._sample_rows([sequence], logits[row : row + 1], end_token)[0]
         return tokens
 

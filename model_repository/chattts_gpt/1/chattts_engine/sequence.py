@@ -101,6 +101,8 @@ class Sequence:
     block_table: list[int] = field(default_factory=list)
     noise_seed: int = 0
     """The seed in use: the request's, or one derived from it after an immediate end of speech."""
+    num_retries: int = 0
+    """Derived seeds tried because the end came first."""
     first_scheduled_s: float | None = None
     finish_reason: FinishReason | None = None
     error: str = ""
