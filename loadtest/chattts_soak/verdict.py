@@ -13,6 +13,8 @@ from .watch import Part, Snapshot
 GROWTH_LIMIT = 1.05
 GROWTH_FLOOR = 4 * 2**20
 """Bytes that a figure may always grow by. Shared memory is 10 MB and grows by steps of one."""
+COUNT_FLOOR = 8
+"""Threads or files that a part may always have more: connections that close a little later."""
 LOST_BYTES = 25_000
 """What tritonserver 2.51 loses when a call is cancelled while it ends: it forgets the call's state
 (21 kB measured; server pull request 8078, in 25.04). Not counted as growth."""
@@ -118,7 +120,7 @@ def faults_at_rest(before: Snapshot, after: Snapshot) -> Iterator[str]:
         for field, what in (("num_threads", "threads"), ("num_fds", "open files")):
             was, now = getattr(part, field), getattr(after.parts.get(name, Part()), field)
             # Pools grow to their bound as they are needed; a leak per request grows far beyond.
-            if now > GROWTH_LIMIT * was:
+            if now > max(GROWTH_LIMIT * was, was + COUNT_FLOOR):
                 yield f"{what} of {name} at rest: {was} before, {now} at the end"
 
 

@@ -102,10 +102,10 @@ def test_what_is_not_given_back_is_a_fault() -> None:
     assert running == "2 requests still run at the end"
     (blocks,) = faults_at_rest(before, snapshot(chattts_kv_blocks_used=3))
     assert blocks == "3 KV blocks are in use at the end"
-    more = Snapshot(0.0, {**before.parts, "chattts": part(50, 12, 2)}, 10, before.metrics)
+    more = Snapshot(0.0, {**before.parts, "chattts": part(50, 19, 2)}, 10, before.metrics)
     processes, threads = faults_at_rest(before, more)
     assert processes.startswith("processes: ")
-    assert threads == "threads of chattts at rest: 10 before, 12 at the end"
+    assert threads == "threads of chattts at rest: 10 before, 19 at the end"
 
 
 def test_a_kind_that_never_occurs_and_an_unexplained_failure_are_faults() -> None:

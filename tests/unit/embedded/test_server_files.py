@@ -11,7 +11,7 @@ import pytest
 import server_files
 from conftest import ROOT
 from server_files import (
-    HUGE_PAGES,
+    MALLOC,
     EmbeddedServerError,
     Ports,
     PrivateFiles,
@@ -77,18 +77,18 @@ def test_environment_has_own_libraries_and_interpreter_first(wheel: WheelServer)
     assert libraries[-2:] == [str(wheel.libraries), "/other"]
     assert environment["HOME"] == "/h"
     assert "PYTHONPATH" not in environment
-    assert environment["GLIBC_TUNABLES"] == HUGE_PAGES
+    assert environment["GLIBC_TUNABLES"] == MALLOC
 
 
 def test_the_callers_malloc_settings_are_kept(wheel: WheelServer) -> None:
     inherited = {"GLIBC_TUNABLES": "glibc.malloc.check=1"}
     environment = server_environment(wheel, inherited)
-    assert environment["GLIBC_TUNABLES"] == f"{HUGE_PAGES}:glibc.malloc.check=1"
+    assert environment["GLIBC_TUNABLES"] == f"{MALLOC}:glibc.malloc.check=1"
 
 
 def test_the_container_asks_for_huge_pages_too() -> None:
     dockerfile = (ROOT / "build" / "Dockerfile").read_text(encoding="utf-8")
-    assert f"ENV GLIBC_TUNABLES={HUGE_PAGES}\n" in dockerfile
+    assert f"ENV GLIBC_TUNABLES={MALLOC}\n" in dockerfile
 
 
 def test_interpreter_without_its_own_python3_is_refused(
