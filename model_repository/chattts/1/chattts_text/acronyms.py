@@ -138,8 +138,11 @@ def read_shouted(word: str) -> str:
     return " ".join(word) if is_spelled and len(word) > 1 else word
 
 
-_SPELLED_TOKENS = word_set("usr etc edu io ai uk us eu au ie yml xyz img api url")
+_SPELLED_TOKENS = word_set("usr etc edu io ai uk us eu au ie img api url exe")
 """Parts of addresses with a vowel that are spelled all the same."""
+
+
+_SPLIT_TOKENS = {"docx": "doc x", "gitignore": "git ignore", "localhost": "local host"}
 
 
 def read_token(token: str) -> str:
@@ -148,6 +151,8 @@ def read_token(token: str) -> str:
     for part in _CAMEL.findall(token):
         if part.isdecimal():
             said.append(digits(part) if part[0] == "0" else model_number(part))
+        elif part in _SPLIT_TOKENS:
+            said.append(_SPLIT_TOKENS[part])
         elif part.isalpha() and _is_spelled(part):
             said.append(" ".join(part))
         else:

@@ -7,7 +7,7 @@ tried in order, and the first that fits is taken.
 import re
 from collections.abc import Iterable
 
-from . import english_amounts, english_codes, english_dates, english_words
+from . import english_amounts, english_codes, english_dates, english_units, english_words
 from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
@@ -126,6 +126,7 @@ _WORD_RULES = (
     english_codes.HEXADECIMAL,
     _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
     _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
+    Rule(english_units.BARE, lambda m: whole(m, english_units.bare_words(*m.group(1, 2, 3)))),
     _rule(r"[A-Za-z]+[0-9][A-Za-z0-9]*", _name),
     _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _word),
 )

@@ -179,6 +179,18 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     return match.end(), f"{'-' if gap == '-' else ' '}{words}"
 
 
+BARE = re.compile(
+    r"(?P<unit>km|m|[kKMGT]B|[MG]b|kg|mg|g|L|l|μg|µg)/(?P<per>h|s|min|L|l|m|kg|d)"
+    r"(?P<power>[²³]|[23](?![0-9]))?(?![\w/])"
+)
+"""A compound unit that needs no number before it to be known as one."""
+
+
+def bare_words(unit: str, per: str, power: str | None) -> str:
+    """Read a compound unit without a number."""
+    return UNITS[unit][1] + per_words(per, power)
+
+
 def per_words(unit: str, power: str | None = None) -> str:
     """Read the part of a unit behind its slash: " per hour", " per cubic meter"."""
     name = {"mo": "month"}.get(unit) or (UNITS[unit][0] if unit in UNITS else unit)
