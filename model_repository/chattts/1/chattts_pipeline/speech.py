@@ -126,10 +126,10 @@ class Speech:
 
     def _start(self, index: int) -> None:
         segment = self._segments[index]
-        if index and self._plan.request.options.carry_over:
-            segment.audio_prompt = self._segments[0].carry_over()
         # Also if only the wait for the first segment's slot had a deadline.
         segment.is_late = index > 0 and self._segments[index - 1].finish_reason == "deadline"
+        if index and self._plan.request.options.carry_over and not segment.is_late:
+            segment.audio_prompt = self._segments[0].carry_over()
 
         def put(event: TokenChunk | Exception) -> None:
             self._events.put((segment, event))
