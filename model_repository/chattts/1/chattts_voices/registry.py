@@ -172,9 +172,7 @@ class VoiceRegistry:
 
     def _read(self, states: Mapping[str, _State]) -> None:
         """Read the files that changed and replace the index."""
-        # those that are known come first: a newcomer takes no alias away
-        stems = sorted(states, key=lambda stem: (stem not in self._known, stem))
-        known = {stem: self._load(stem, states[stem]) for stem in stems}
+        known = {stem: self._load(stem, states[stem]) for stem in sorted(states)}
         if self._default and self._default not in known and self._default in self._known:
             content = self._known[self._default].content
             error = "removed, and it is the default voice: the last good one is kept"
@@ -182,7 +180,12 @@ class VoiceRegistry:
         self._known = known
         voices = {stem: file.content for stem, file in known.items() if file.content}
         errors = {stem + SUFFIX: file.error for stem, file in known.items() if file.error}
-        aliases: dict[str, str] = {}
+        # who has an alias keeps it: a newcomer takes none away
+        aliases = {
+            alias: name
+            for alias, name in self._index.aliases.items()
+            if name in voices and alias in voices[name].aliases and alias not in voices
+        }
         for name, file in voices.items():
             for alias in file.aliases:
                 owner = alias if alias in voices else aliases.setdefault(alias, name)
