@@ -40,6 +40,7 @@ _KEPT = {
     "PaaS": "PaaS",
     "IaaS": "IaaS",
     "PhD": "P H D",
+    "MacBook": "Mac Book",
     "LaTeX": "LaTeX",
     "macOS": "mac O S",
     "iOS": "i O S",

@@ -91,7 +91,7 @@ _SIGN_RULES = (
         _range,
     ),
     _rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
-    _rule(r"(?<!\w)[~≈∼]" + _NUMBER_NEXT, _said("about")),
+    _rule(r"(?:(?<!\w)[~≈∼]|(?<![\w ])[~≈∼] )" + _NUMBER_NEXT, _said("about")),
     _rule(r"(?<![\w\s])<" + _NUMBER_NEXT, _said("less than")),
     _rule(r"(?<![\w\s])>" + _NUMBER_NEXT, _said("more than")),
     _rule(r"<=", _said("is at most")),

@@ -93,7 +93,7 @@ def _money(match: re.Match[str]) -> list[Edit]:
             said.append(f"{number(decimals)} {cent if hundredths == 1 else cents}")
         words = " and ".join(said)
     edits = whole(match, words)
-    per = per_after(text, end, len(text))
+    per = per_after(text, end, match.endpos)
     return [*edits, Edit(end, per[0], per[1])] if per else edits
 
 
@@ -108,6 +108,8 @@ def _money_behind(match: re.Match[str]) -> list[Edit]:
 def _scaled(match: re.Match[str]) -> list[Edit] | None:
     """Read 5k, 2.5M, 3bn; 4K and 7B stay names."""
     scale, amount = match["scale"], match["n"]
+    if scale == "B" and amount.isdecimal():
+        return None
     if (scale == "K" and amount in ("1", "2", "4", "5", "8")) or scale == "B":
         return whole(match, f"{number(amount)} {scale}")
     return whole(match, f"{number(amount)} {_SCALES[scale]}")
@@ -148,7 +150,8 @@ def _vulgar(match: re.Match[str]) -> list[Edit]:
 
 def _counted(match: re.Match[str], words: str) -> list[Edit]:
     """Read a fraction with the unit behind it."""
-    unit = unit_after(match.string, match.end(), len(match.string), is_one=False)
+    is_part = match["whole"] is None
+    unit = unit_after(match.string, match.end(), match.endpos, is_one=is_part)
     edits = [Edit(*match.span(), words if unit else spaced(match.string, *match.span(), words))]
     return [*edits, Edit(match.end(), *unit)] if unit else edits
 
@@ -188,11 +191,14 @@ def _rank(match: re.Match[str]) -> list[Edit]:
 
 _YEAR_WORDS = word_set(
     "in since by from until till of year years early late mid circa before after during around "
-    "spring summer fall autumn winter class the copyright ad"
+    "spring summer fall autumn winter class the copyright ad c ca"
 )
-_CODE_WORDS = word_set(
-    "code codes pin id zip zipcode passcode password extension ext serial tracking otp"
+_CODE_BEFORE = re.compile(
+    r"(?<![A-Za-z])(?i:codes?|pin|id|zip|passcode|password|extension|ext|serial|tracking|otp)"
+    r"(?i: number| no\.?)?(?: ?[:#]| is| was|\.)? ?\Z"
 )
+_LONGEST_CODE_WORD = 24
+_THING = re.compile(r" (?!and\b|or\b|of\b|per\b|in\b|to\b|from\b)[a-z]")
 _PAIR_WORDS = word_set("room flight route highway suite bus boeing airbus")
 _CALL_WORDS = word_set("call dial text called dialed phone hotline")
 _SMALL = (
@@ -214,9 +220,13 @@ _NAME = re.compile(r"[A-Z]{2,}\Z")
 def _plain(match: re.Match[str]) -> list[Edit] | None:
     """Read any other number, with the unit behind it."""
     text, written = match.string, match["n"]
-    unit = unit_after(text, match.end(), len(text), is_one=written in ("1", "1.00"))
+    is_one = written in ("1", "1.00")
+    unit = unit_after(text, match.end(), match.endpos, is_one)
+    if unit and _THING.match(text, unit[0]) and word_before(text, match.start()) in ("a", "A"):
+        unit = unit_after(text, match.end(), match.endpos, is_one=True)  # "a 5 km run"
     if unit:
-        return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
+        words = spaced(text, *match.span(), number(written)).rstrip()
+        return [Edit(*match.span(), words), Edit(match.end(), *unit)]
     if text[match.end() : match.end() + 1].isalpha():
         return None
     if written.isdecimal():
@@ -228,7 +238,8 @@ def _integer(text: str, start: int, end: int, written: str) -> str:
     """Choose between quantity, year, code and name for digits without commas or decimals."""
     before = word_before(text, start)
     lower, size = before.lower(), len(written)
-    if (written[0] == "0" and size > 1) or lower in _CODE_WORDS:
+    is_code = _CODE_BEFORE.search(text[max(0, start - _LONGEST_CODE_WORD) : start]) is not None
+    if (written[0] == "0" and size > 1) or is_code:
         return digits(written)
     if size == 3 and lower in _CALL_WORDS and _COUNTED.match(text, end) is None:
         return digits(written)
@@ -268,7 +279,7 @@ MONEY_RULES = (
 
 DIGIT_RULES = (
     _rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),
-    _rule(r"(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|'')", _feet),
+    _rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|'')", _feet),
     _rule(
         r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4})[/⁄](?P<below>[0-9]{1,4})(?![0-9/%])",
         _fraction,

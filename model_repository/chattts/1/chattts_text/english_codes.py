@@ -94,7 +94,7 @@ DIGIT_RULES = (
     _rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
     _rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
     _rule(r"(?P<v>)(?P<number>[0-9]+(?:\.[0-9]+){1,5})(?![\w%])", _version),
-    _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w.,%])", _grouped),
+    _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),
     _rule(r"[0-9]+(?:-[0-9]+){2,}(?![\w-])", _grouped),
     _rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),
 )

@@ -66,9 +66,15 @@ def _day_first(match: re.Match[str]) -> list[Edit] | None:
         head=article + first + ("" if last else of),
         dash=" to ",
         tail=last,
-        month=_full(match["month"]),
+        month=_full(match["month"]) + _stop(match),
         year=match["year"] and year(match["year"]),
     )
+
+
+def _stop(match: re.Match[str]) -> str:
+    """Keep the period of a short month that ends the sentence."""
+    is_last = match["month"].endswith(".") and match.end("month") == match.end()
+    return "." if is_last and ends_sentence(match.string, match.end()) else ""
 
 
 def _month_year(match: re.Match[str]) -> list[Edit]:
@@ -185,8 +191,9 @@ def _duration(match: re.Match[str]) -> list[Edit] | None:
 
 
 def _weekday(match: re.Match[str]) -> list[Edit] | None:
-    is_sentence = ends_sentence(match.string, match.end()) and not match["date"]
-    if match["day"].lower() in ("sat", "sun") and (is_sentence or not match["date"]):
+    is_dated = match["date"] is not None
+    is_sentence = ends_sentence(match.string, match.end()) and not is_dated
+    if match["day"].lower() in ("sat", "sun") and not is_dated:
         return None
     return groups(match, head=_DAYS[match["day"].lower()] + ("." if is_sentence else ""))
 
@@ -210,7 +217,7 @@ WORD_RULES = (
     _rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
     _rule(
         r"(?P<head>(?P<day>(?i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\.)"
-        rf"(?P<date>(?:,?[ ](?:[0-9]|{_MONTH}\b))?)",
+        rf"(?P<date>(?=,?[ ](?:[0-9]|{_MONTH}\b)))?",
         _weekday,
     ),
 )

@@ -136,7 +136,7 @@ _POWER = "[²³]|[23](?![0-9])"
 _UNIT = re.compile(
     rf"(?P<gap>[ \u00a0-]?)(?P<area>sq |sq\. |cu |cu\. )?(?P<unit>{_ANY})(?P<power>{_POWER})?"
     rf"(?:/(?P<per>{_ANY}|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
-    r"(?![\w'])"
+    r"(?:(?<=[°′″])|(?![\w']))"
 )
 _ANGLE = re.compile(r"[°′][0-9.]+\Z")
 _PER = re.compile(
@@ -166,7 +166,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         return None
     if unit in "′″" and _ANGLE.search(text[max(0, position - 8) : position]):
         name = "minute" if unit == "′" else "second"
-        return match.end(), f" {name}{'' if is_one else 's'}"
+        return match.end(), _joined(text, match.end(), f"{name}{'' if is_one else 's'}")
     words = UNITS[unit][0 if is_one or gap == "-" else 1]
     if power and unit in _LENGTHS:
         words = f"{_POWERS[power]} {words}"
@@ -176,7 +176,11 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         words = f"{'square' if match['area'][0] == 's' else 'cubic'} {words}"
     if match["per"]:
         words += per_words(match["per"], match["per_power"])
-    return match.end(), f"{'-' if gap == '-' else ' '}{words}"
+    return match.end(), _joined(text, match.end(), words, "-" if gap == "-" else " ")
+
+
+def _joined(text: str, end: int, words: str, before: str = " ") -> str:
+    return f"{before}{words}{' ' if text[end : end + 1].isalnum() else ''}"
 
 
 BARE = re.compile(

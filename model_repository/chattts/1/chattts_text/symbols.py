@@ -175,16 +175,20 @@ def _is_between_words(text: str, start: int, end: int) -> bool:
 
 
 def spaced(text: str, start: int, end: int, words: str) -> str:
-    """Put spaces around words where they would touch the letters or digits beside them.
+    """Put spaces around words where they would touch other words beside them.
 
-    Han characters need none beside Han.
+    Letters, digits and signs with a name are words. Han characters need no space beside Han.
     """
     if not words:
         return words
-    before, after = text[start - 1 : start], text[end : end + 1]
-    left = " " if before.isalnum() and (before.isascii() or words[0].isascii()) else ""
-    right = " " if after.isalnum() and (after.isascii() or words[-1].isascii()) else ""
+    left = " " if _touches(text[start - 1 : start], words[0]) else ""
+    right = " " if _touches(text[end : end + 1], words[-1]) else ""
     return f"{left}{words}{right}"
+
+
+def _touches(neighbor: str, edge: str) -> bool:
+    is_word = neighbor.isalnum() or neighbor in READINGS
+    return is_word and (neighbor.isascii() or edge.isascii())
 
 
 _DIGIT_NAMES = {
