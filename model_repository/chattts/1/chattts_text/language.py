@@ -67,16 +67,28 @@ def _shown_languages(text: str, wanted: Language) -> list[Spoken | None]:
     for sentence in _SENTENCE.finditer(text):
         start, end = sentence.span()
         has_han = _HAN.search(text, start, end) is not None
-        is_decided = wanted != "auto" and has_han == bool(_LETTER.search(text, start, end))
-        found = list(islands(text, start, end)) if has_han else []
+        has_latin = _LETTER.search(text, start, end) is not None
+        found = list(islands(text, start, end)) if has_han or has_latin else []
+        if not has_han and has_latin:
+            has_latin = not _are_covered(text, start, end, found)
+            found = []
         for first, last in found:
             languages[first:last] = ["zh"] * (last - first)
         for word in _WORD.finditer(text, start, end):
-            if _LETTER.search(word[0]):
+            if has_latin and _LETTER.search(word[0]):
                 _show_word(languages, text, *word.span(), has_islands=bool(found))
-            elif is_decided and _has_digit(word[0]):
+            elif wanted != "auto" and has_han == has_latin and _has_digit(word[0]):
                 languages[word.start() : word.end()] = [_default(wanted)] * len(word[0])
     return languages
+
+
+def _are_covered(text: str, start: int, end: int, parts: list[tuple[int, int]]) -> bool:
+    """Say whether quantities are all that has Latin letters: "5 km" alone shows no language."""
+    for first, last in sorted(parts):
+        if _LETTER.search(text, start, max(start, first)):
+            return False
+        start = max(start, last)
+    return not _LETTER.search(text, start, end)
 
 
 def _show_word(

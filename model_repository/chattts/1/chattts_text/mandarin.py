@@ -24,12 +24,12 @@ _DIGIT_RULES = (
     + formulas.DIGIT_RULES
     + amounts.DIGIT_RULES
 )
-_SIGN_RULES = codes.PLUS_RULES + amounts.FRONT_RULES + marks.RULES
-_LETTER_RULES = formulas.LETTER_RULES + amounts.LETTER_RULES
+_SIGN_RULES = codes.PLUS_RULES + codes.SIGN_RULES + amounts.FRONT_RULES + marks.RULES
+_LETTER_RULES = codes.LETTER_RULES + formulas.LETTER_RULES + amounts.LETTER_RULES
 _STOP = re.compile(
     r"(?P<digit>[0-9])|(?P<letter>[A-Za-zΩμ])|"
     rf"(?P<numeral>[{formulas.VULGAR}{formulas.ROMAN_SIGNS}{formulas.NUMBERED}])|"
-    rf"(?P<bracket>[(（]0)|(?P<sign>[-+−–—±~～/.$¥￥€£₩₽₹°℃℉{marks.SIGNS}])"
+    rf"(?P<bracket>[(（]0)|(?P<sign>[-+−–—±~～/.·×$¥￥€£₩₽₹°℃℉{marks.SIGNS}])"
 )
 _RULES: dict[str, tuple[Rule, ...]] = {
     "digit": _DIGIT_RULES,

@@ -28,11 +28,18 @@ _TAIL = rf"(?P<scale> ?{_SCALE})?(?: ?(?P<unit>{PERCENT}|{UNIT}))?"
 _FRONT = rf"(?:(?P<currency>{CURRENCY}) ?)"
 _MINUS = r"[-−–]"
 _SIGN = r"(?P<sign>\+/-|[-−–+±])"
-_RANGE = r"(?P<range> ?(?:[-~–—−～]{1,2}|至|到) ?)"
+_DASH = "(?:-{1,2}|—{1,2}|[~–−～])"
+RANGE = rf" ?(?:{_DASH}|至|到) ?"
+"""Regular expression of what stands between the ends of a range."""
+
+_RANGE = rf"(?P<range>{RANGE})"
 _LETTER_SCALES = {"k": 3, "K": 3, "w": 4, "M": 6, "B": 9}
 _SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
 _COLD = re.compile(r"(?:温|气温|零下|冷|冰|热|度|天气)[^\d，。；]{0,6}$")
-_AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$")
+_AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$")
+"""A hyphen behind this is no minus."""
+
+_FIGURE = re.compile(r"[图表例题式件] ?$")
 _HAN_NUMERAL = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多] ?$")
 _DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
@@ -81,7 +88,7 @@ def _amount(place: Place) -> str | None:
     match = place.match
     sign, currency, scale, unit = match["sign"], match["currency"], match["scale"], match["unit"]
     written = match["low"]
-    if sign and (_AFTER_NUMBER.search(place.before) or place.said):
+    if sign and (_AFTER_NUMBER.search(place.before) or place.said not in ("", "到")):
         return None
     if scale in _LETTER_SCALES and not currency and not _is_letter_scale(place):
         return None
@@ -122,7 +129,7 @@ def _range(place: Place) -> str | None:
     match = place.match
     low, high, scale, unit = match["low"], match["high"], match["scale"], match["unit"]
     sign, high_sign, joint = match["sign"], match["high_sign"], match["range"].strip()
-    if sign and _AFTER_NUMBER.search(place.before):
+    if (sign and _AFTER_NUMBER.search(place.before)) or _FIGURE.search(place.before):
         return None
     if scale in _LETTER_SCALES and not match["currency"] and scale not in ("k", "w"):
         return None
@@ -238,7 +245,7 @@ FRONT_RULES: tuple[Rule, ...] = (
     ),
     rule(rf"{_SIGN}?{_FRONT}?(?P<low>{NUMBER}|\.\d{{1,30}}){_TAIL}", _amount),
     rule(rf"{_FRONT}{_SIGN}(?P<low>{NUMBER}){_TAIL}", _amount),
-    rule(r" ?[-~–—−～]{1,2} ?(?=[\d¥￥$€£.])", _joint),
+    rule(rf"{_DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
     rule(r"\+(?!\d)", _plus_more),
     rule(r"[~～](?= ?\d)", _about),
     rule(

@@ -97,6 +97,16 @@ def _named(place: Place) -> str | None:
     return _run(place) if is_train or is_flight or _PLATE.search(place.before) else None
 
 
+def _plate_letter(place: Place) -> str | None:
+    """Part the letters of a number plate; the one behind the province is not asked."""
+    is_plate = _PLATE.search(place.before) and place.before[-1:].isascii()
+    return f" {place.match[0]}" if is_plate and place.before[-1:].isalpha() else None
+
+
+def _plate_dot(place: Place) -> str | None:
+    return "" if _PLATE.search(place.before) else None
+
+
 def _room(place: Place) -> str | None:
     """Read rooms and roads one by one; a short number of a road or a bus is a number."""
     return _run(place) if place.follows(_ROOM) and not place.before.endswith("第") else None
@@ -120,6 +130,8 @@ def _short(written: str, one: str) -> str:
 
 def _padded(place: Place) -> str:
     """Read a number with zeros at its head; two digits are an index, with 一."""
+    if place.before.endswith("第"):
+        return cardinal(place.match[0])
     return digits(place.match[0], place.one if len(place.match[0]) > 2 else "一")
 
 
@@ -153,6 +165,12 @@ LATE_DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"0\d{1,15}(?![\d.]|:\d)", _padded),
 )
 """Rules at the first digit, after those of dates."""
+
+LETTER_RULES: tuple[Rule, ...] = (rule("[A-Z]", _plate_letter),)
+"""Rules at a Latin letter."""
+
+SIGN_RULES: tuple[Rule, ...] = (rule("·", _plate_dot),)
+"""Rules at a dot."""
 
 BRACKET_RULES: tuple[Rule, ...] = (
     rule(rf"[(（]0\d{{2,3}}[)）] ?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),

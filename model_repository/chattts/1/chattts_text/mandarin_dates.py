@@ -2,6 +2,7 @@
 
 import re
 
+from .mandarin_amounts import RANGE
 from .mandarin_formulas import RATIO_BEFORE, SCORED_AFTER
 from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
@@ -199,17 +200,12 @@ def _lap(place: Place) -> str | None:
 
 
 def _hours_and_minutes(place: Place) -> str:
-    words = ""
-    for written, name in zip(place.match.groups(), ("小时", "分钟", "秒"), strict=True):
-        if written:
-            words += number(written, is_counted=True) + (
-                name if name != "分钟" or not words else "分"
-            )
-    return words
+    hours, minutes, seconds = place.match.groups()
+    words = number(hours, is_counted=True) + "小时" + number(minutes, is_counted=True)
+    return f"{words}分{number(seconds, is_counted=True)}秒" if seconds else words + "分钟"
 
 
 _NOT_MORE = r"(?![\d:：]|\.\d)"
-_RANGE = r" ?(?:[-~–—−～]{1,2}|至|到) ?"
 
 DIGIT_RULES: tuple[Rule, ...] = (
     rule(
@@ -221,7 +217,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?!\d|\.\d)", _day_first),
     rule(r"(?P<y>[12]\d{3})(?P<mo>\d\d)(?P<d>\d\d)(?!\d)", _compact_date),
     rule(r"(?P<y>[12]\d{3})[-/](?P<mo>0[1-9]|1[0-2])(?!\d)", _year_month),
-    rule(rf"(?P<a>\d{{4}})(?P<sep>{_RANGE})(?P<b>\d{{4}})(?!\d)", _years),
+    rule(rf"(?P<a>\d{{4}})(?P<sep>{RANGE})(?P<b>\d{{4}})(?!\d)", _years),
     rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
     rule(r"(?P<mo>\d{1,2})(?P<sep>[-/.])(?P<d>\d{1,2})(?!\d)", _month_day),
     rule(r"(?P<a>\d{1,2})(?P<sep>[.·])(?P<b>\d{1,2})(?!\d)", _event),

@@ -22,11 +22,11 @@ _SPACED = "|".join(
 _BEFORE = r"(?<![A-Za-z\d.])"
 _NAMED_BY_NUMBER = (
     "层|座|栋|幢|出口|口|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
-    "会议|教室|纸|峰会|动车|高铁"
+    "会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
 )
 _DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
 _MONEY = rf"(?:{CURRENCY} ?)?"
-_UNIT = rf"(?:{UNIT}| (?:{_SPACED})(?![A-Za-z\d²³])|[kw](?![A-Za-z\d]))"
+_UNIT = rf"(?:(?: (?=(?:{_SPACED})(?![A-Za-z\d²³])))?{UNIT}|ppm(?![A-Za-z])|[kw](?![A-Za-z\d]))"
 _PATTERNS = tuple(
     re.compile(pattern, re.ASCII)
     for pattern in (
@@ -42,13 +42,14 @@ _PATTERNS = tuple(
         rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}(?P<zh>\d{{2,16}})",
         rf"{_BEFORE}(?P<zh>\d{{1,4}})[GKDBCPAMWV](?![A-Za-z\d])",
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
+        r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
+        r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",
         rf"(?P<zh>{ROMAN})",
         rf"(?<=[零一二三四五六七八九十百千万亿两几半数每多])(?P<zh> ?(?:{_SPACED})(?![A-Za-z\d]))",
         rf"(?<=[元块次个])/(?P<zh>{_SPACED})(?![A-Za-z\d])",
     )
 )
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
-_DIGITS = re.compile("[0-9]+")
 _LATIN_BEFORE = re.compile(r"[A-Za-z],? $")
 _LATIN_AFTER = re.compile(r"[.,]? ?[A-Za-z]")
 _CAN_HOLD = re.compile("[0-9IVXLC每零一二三四五六七八九十百千万亿两几半数多元块次个]")
@@ -73,5 +74,4 @@ def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             if not (_LATIN_BEFORE.search(before) and _LATIN_AFTER.match(text, last, end)):
                 yield first, last
     for plate in _PLATE.finditer(text, start, end):
-        for run in _DIGITS.finditer(text, *plate.span()):
-            yield run.span()
+        yield plate.start() + 2, plate.end()

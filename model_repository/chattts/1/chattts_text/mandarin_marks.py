@@ -26,6 +26,7 @@ def _tilde(place: Place) -> str | None:
 RULES: tuple[Rule, ...] = (
     rule("[〇○]", _zero),
     rule("#(?=[楼栋幢座机炉井线])", lambda place: "号" if place.said else None),
+    rule("[×*] ?(?=\\d)", lambda place: "乘" if place.said else None),
     rule("[#＃]号?(?=键)", lambda place: "井号"),
     rule(r"#(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
     rule("[*＊]号?(?=键)", lambda place: "星号"),
