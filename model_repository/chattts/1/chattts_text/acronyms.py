@@ -107,10 +107,8 @@ def read_name(name: str) -> str:
     for part in _CAMEL.findall(name):
         if part.isdecimal():
             said.append(digits(part) if part[0] == "0" else model_number(part))
-        elif part.isupper() and len(part) > 1 and not is_said(part):
-            said.append(" ".join(part))
         else:
-            said.append(part)
+            said.append(read_word(part))
     return " ".join(said)
 
 

@@ -10,7 +10,6 @@ from .acronyms import read_token
 from .aligned import Edit
 from .context import Context
 from .english_numbers import digits
-from .symbols import spaced
 
 _SIGNS = {
     ".": "dot",
@@ -130,13 +129,13 @@ def _web(text: str, match: re.Match[str], links: str) -> Iterator[Edit]:
     if start < host_start:
         yield Edit(start, host_start, "", "dropped_link")
     words = read_address(text[host_start:host_end])
-    yield Edit(host_start, host_end, spaced(text, start, end, words))
+    yield Edit(host_start, host_end, words)
     if host_end < end:
         yield Edit(host_end, end, "", "dropped_link")
 
 
 def _read(text: str, start: int, end: int) -> Edit:
-    return Edit(start, end, spaced(text, start, end, read_address(text[start:end])))
+    return Edit(start, end, read_address(text[start:end]))
 
 
 _NETWORK = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")

@@ -39,7 +39,7 @@ def _range(match: re.Match[str]) -> list[Edit] | None:
         left = re.search(r"[0-9]+(?:\.[0-9]+)?\Z", before.rstrip(" "))
         is_sum = is_sum or left is None or float(left[0]) >= float(match["next"])
     words = "minus" if is_sum else "to"
-    return groups(match, dash=words if is_spaced else f" {words} ")
+    return groups(match, dash=words)
 
 
 def _minus(match: re.Match[str]) -> list[Edit]:

@@ -15,7 +15,6 @@ from .english_numbers import (
 )
 from .english_rules import NUMBER, Handler, Rule, groups, whole, word_before, word_set
 from .english_units import per_after, unit_after
-from .symbols import spaced
 
 _CURRENCIES = {
     "$": ("dollar", "dollars", "cent", "cents"),
@@ -152,7 +151,7 @@ def _counted(match: re.Match[str], words: str) -> list[Edit]:
     """Read a fraction with the unit behind it."""
     is_part = match["whole"] is None
     unit = unit_after(match.string, match.end(), match.endpos, is_one=is_part)
-    edits = [Edit(*match.span(), words if unit else spaced(match.string, *match.span(), words))]
+    edits = [Edit(*match.span(), words)]
     return [*edits, Edit(match.end(), *unit)] if unit else edits
 
 
@@ -225,8 +224,7 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     if unit and _THING.match(text, unit[0]) and word_before(text, match.start()) in ("a", "A"):
         unit = unit_after(text, match.end(), match.endpos, is_one=True)  # "a 5 km run"
     if unit:
-        words = spaced(text, *match.span(), number(written)).rstrip()
-        return [Edit(*match.span(), words), Edit(match.end(), *unit)]
+        return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
     if text[match.end() : match.end() + 1].isalpha():
         return None
     if written.isdecimal():

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from .aligned import Edit
-from .symbols import spaced
 
 Handler = Callable[[re.Match[str]], Iterable[Edit] | None]
 """Says what to change in what a pattern has matched; None: this is something else, go on."""
@@ -27,8 +26,8 @@ class Rule(NamedTuple):
 
 
 def whole(match: re.Match[str], words: str) -> list[Edit]:
-    """Replace all that was matched, with spaces where the words would touch others."""
-    return [Edit(*match.span(), spaced(match.string, *match.span(), words))]
+    """Replace all that was matched."""
+    return [Edit(*match.span(), words)]
 
 
 def groups(match: re.Match[str], **words: str | None) -> list[Edit]:

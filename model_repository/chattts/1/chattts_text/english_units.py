@@ -154,7 +154,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         is_one: The number is exactly one.
 
     Returns:
-        Where the unit ends and its words, with the space or hyphen before it; None: no unit.
+        Where the unit ends and its words, with the hyphen before it; None: no unit.
     """
     match = _UNIT.match(text, position, end)
     if not match:
@@ -166,7 +166,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         return None
     if unit in "′″" and _ANGLE.search(text[max(0, position - 8) : position]):
         name = "minute" if unit == "′" else "second"
-        return match.end(), _joined(text, match.end(), f"{name}{'' if is_one else 's'}")
+        return match.end(), f"{name}{'' if is_one else 's'}"
     words = UNITS[unit][0 if is_one or gap == "-" else 1]
     if power and unit in _LENGTHS:
         words = f"{_POWERS[power]} {words}"
@@ -176,11 +176,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         words = f"{'square' if match['area'][0] == 's' else 'cubic'} {words}"
     if match["per"]:
         words += per_words(match["per"], match["per_power"])
-    return match.end(), _joined(text, match.end(), words, "-" if gap == "-" else " ")
-
-
-def _joined(text: str, end: int, words: str, before: str = " ") -> str:
-    return f"{before}{words}{' ' if text[end : end + 1].isalnum() else ''}"
+    return match.end(), f"{gap}{words}"
 
 
 BARE = re.compile(

@@ -4,12 +4,13 @@ Addresses are found first, in any language, and read as English. Every other par
 to the rules of its language; what they leave of signs is said or dropped by name.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 
 from . import addresses, english, mandarin, symbols
 from .aligned import Edit
 from .context import Context
-from .language import LanguageSpan, language_spans
+from .language import HAN, LanguageSpan, language_spans
 
 _RULES = {"zh": mandarin.edits, "en": english.edits}
 
@@ -23,7 +24,38 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
         found += edits
         for gap_start, gap_end in _gaps(edits, start, end):
             found += symbols.edits(text, gap_start, gap_end, language)
-    return found
+    return _apart(text, sorted(found))
+
+
+_HAN = re.compile(rf"[{HAN}]")
+
+
+def _apart(text: str, edits: list[Edit]) -> Iterator[Edit]:
+    """Put a space wherever new words would touch other words; the rules need not care.
+
+    Args:
+        text: What the edits belong to.
+        edits: In order.
+    """
+    done, last = 0, ""
+    for index, edit in enumerate(edits):
+        last = text[edit.start - 1] if edit.start > done else last
+        is_next_edited = index + 1 < len(edits) and edits[index + 1].start == edit.end
+        following = "" if is_next_edited else text[edit.end : edit.end + 1]
+        words = edit.text.strip()
+        if words:
+            left = " " if _touch(last, words[0]) else ""
+            right = " " if _touch(words[-1], following) else ""
+            words = f"{left}{words}{right}"
+        elif edit.text or _touch(last, following):
+            words = " "
+        yield edit._replace(text=words)
+        done, last = edit.end, words[-1:] or last
+
+
+def _touch(before: str, after: str) -> bool:
+    is_in_words = before.isalnum() and after.isalnum()
+    return is_in_words and not _HAN.match(before) and not _HAN.match(after)
 
 
 def _without(spans: list[LanguageSpan], edits: list[Edit]) -> Iterator[LanguageSpan]:

@@ -151,9 +151,9 @@ def edits(text: str, start: int, end: int, language: Spoken) -> Iterator[Edit]:
         reading = GREEK.get(match[0].lower())
         name = reading and getattr(reading, language)
         if name:
-            yield Edit(*match.span(), spaced(text, *match.span(), name))
+            yield Edit(*match.span(), name)
     for match in _SPECIAL_NUMBER.finditer(text, start, end):
-        yield Edit(*match.span(), spaced(text, *match.span(), _special(match[0], language)))
+        yield Edit(*match.span(), _special(match[0], language))
 
 
 def _sign(text: str, match: re.Match[str], language: Spoken) -> Iterator[Edit]:
@@ -163,7 +163,7 @@ def _sign(text: str, match: re.Match[str], language: Spoken) -> Iterator[Edit]:
     reading = READINGS.get(sign)
     name = reading and getattr(reading, language)
     if name and end - start < _DECORATION:
-        yield Edit(start, end, spaced(text, start, end, " ".join([name] * (end - start))))
+        yield Edit(start, end, " ".join([name] * (end - start)))
     elif sign in _PARTS and end - start == 1 and _is_between_words(text, start, end):
         yield Edit(start, end, " ")
     else:
@@ -172,23 +172,6 @@ def _sign(text: str, match: re.Match[str], language: Spoken) -> Iterator[Edit]:
 
 def _is_between_words(text: str, start: int, end: int) -> bool:
     return start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
-
-
-def spaced(text: str, start: int, end: int, words: str) -> str:
-    """Put spaces around words where they would touch other words beside them.
-
-    Letters, digits and signs with a name are words. Han characters need no space beside Han.
-    """
-    if not words:
-        return words
-    left = " " if _touches(text[start - 1 : start], words[0]) else ""
-    right = " " if _touches(text[end : end + 1], words[-1]) else ""
-    return f"{left}{words}{right}"
-
-
-def _touches(neighbor: str, edge: str) -> bool:
-    is_word = neighbor.isalnum() or neighbor in READINGS
-    return is_word and (neighbor.isascii() or edge.isascii())
 
 
 _DIGIT_NAMES = {
