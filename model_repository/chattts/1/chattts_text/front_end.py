@@ -20,21 +20,27 @@ from . import (
     script,
     spacing,
 )
-from .aligned import AlignedText
-from .context import Context, Stage, Vocabulary
+from .aligned import AlignedText, Edit
+from .context import Context, RememberedVocabulary, Stage, Vocabulary
 from .notes import as_warnings
 from .segments import Segment, SegmentLimits, cut
-from .switches import Switches
+from .switches import STAGES, Switches
 
 _STAGES: tuple[tuple[str, Stage], ...] = (
+    ("markup", markup.stage),
+    ("markdown", markdown.stage),
     ("clean", clean.stage),
     ("lexicon", lexicon.stage),
     ("normalize", normalize.stage),
+    ("normalize", normalize.stage),  # again: "2Dr." has become "two Dr."
     ("script", script.stage),
     ("polyphones", polyphones.stage),
     ("readability", readability.stage),
     ("pauses", pauses.stage),
+    ("spacing", spacing.stage),
 )
+_SAFETY = frozenset({"markup", "readability", "spacing"})
+"""Run without normalization too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class FrontEnd:
     def __init__(
         self, vocabulary: Vocabulary, lexicon: Mapping[str, str], limits: SegmentLimits
     ) -> None:
-        self._vocabulary = vocabulary
+        self._vocabulary = RememberedVocabulary(vocabulary)
         self._lexicon = lexicon
         self._limits = limits
 
@@ -103,12 +109,22 @@ class FrontEnd:
         """
         context = Context(self._vocabulary, switches, {**self._lexicon, **switches.lexicon})
         aligned = AlignedText.of(text)
-        aligned = aligned.edited(markup.stage(aligned.text, context))
-        if switches.normalize:
-            aligned = aligned.edited(markdown.stage(aligned.text, context))
         for name, stage in _STAGES:
-            if switches.runs(name):
-                aligned = aligned.edited(stage(aligned.text, context))
-        aligned = aligned.edited(spacing.stage(aligned.text, context))
+            if _runs(name, switches):
+                aligned = aligned.edited(_edits(stage, aligned, context))
         segments = cut(aligned, context, self._limits if is_split else None)
         return PreparedText(tuple(segments), aligned, tuple(as_warnings(aligned.notes, text)))
+
+
+def _runs(stage: str, switches: Switches) -> bool:
+    if not switches.normalize:
+        return stage in _SAFETY
+    return stage not in STAGES or switches.runs(stage)
+
+
+def _edits(stage: Stage, aligned: AlignedText, context: Context) -> list[Edit]:
+    try:
+        return list(stage(aligned.text, context))
+    except readability.UnsupportedScriptError as error:
+        start, _ = aligned.source(error.position, error.position + 1)
+        raise readability.UnsupportedScriptError(error.script, error.letters, start) from None
