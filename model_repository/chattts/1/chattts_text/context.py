@@ -31,6 +31,23 @@ class Vocabulary(Protocol):
         ...
 
 
+class RememberedVocabulary:
+    """A vocabulary that asks another one only once for each character."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._known: dict[str, bool] = {}
+
+    def has(self, text: str) -> bool:
+        """Say whether the tokenizer knows every piece of `text`."""
+        if len(text) != 1:
+            return self._vocabulary.has(text)
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._vocabulary.has(text)
+        return known
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """What a placeholder stands for."""

@@ -15,8 +15,8 @@ MESSAGES = {
     "dropped_footnote": "a reference mark was left out",
     "homophone": "a character that the model does not know was replaced by one of the same sound",
     "unreadable": "a character that the model does not know was left out",
-    "unknown_reading": "a forced reading names no sound of that character; read as written",
-    "merged_pause": "a pause too long was shortened",
+    "unknown_reading": "a forced reading that no Mandarin character has; read as written",
+    "dropped_pause": "a pause before the first word was left out",
 }
 
 MAX_NOTES = 50
