@@ -127,9 +127,8 @@ class TritonPythonModel:
             self._router.abort(self._parser.named_id(inputs, "cancel"))
             reply.send_nothing()
             return
-        now_s = time.monotonic()
-        generation = self._parser.parse(inputs, now_s)
-        delivery = Pull(reply, now_s) if self._parser.is_pulled(inputs) else Push(reply)
+        generation = self._parser.parse(inputs, time.monotonic())
+        delivery = Pull(reply) if self._parser.is_pulled(inputs) else Push(reply)
         self._deliveries.add(generation.id, delivery, lambda: self._router.submit(generation))
 
     def _read_inputs(self, request: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -188,7 +187,7 @@ class TritonPythonModel:
 
     def _answer_next(self, call: NextCall) -> None:
         try:
-            self._deliveries.ask(call.request_id, call.reply, time.monotonic())
+            self._deliveries.ask(call.request_id, call.reply)
         except ValueError as error:
             call.reply.fail("INVALID_ARG", str(error))
 

@@ -30,7 +30,7 @@ def chunk(num_tokens: int, finish_reason: FinishReason | None = None) -> Chunk:
 
 def pulled() -> tuple[Deliveries, RecordedReply]:
     deliveries, reply = Deliveries(), RecordedReply()
-    deliveries.add("a", Pull(reply, 0.0), lambda: None)
+    deliveries.add("a", Pull(reply), lambda: None)
     return deliveries, reply
 
 
@@ -48,14 +48,14 @@ def test_a_pushed_request_cannot_be_pulled() -> None:
     deliveries = Deliveries()
     deliveries.add("a", Push(RecordedReply()), lambda: None)
     with pytest.raises(ValueError, match="^next: the request was not made with pull"):
-        deliveries.ask("a", RecordedReply(), 0.0)
+        deliveries.ask("a", RecordedReply())
 
 
 def test_each_pull_gets_one_final_answer() -> None:
     deliveries, first = pulled()
     deliveries.put(chunk(3))
     second = RecordedReply()
-    deliveries.ask("a", second, 1.0)
+    deliveries.ask("a", second)
     assert second.answers == []
     deliveries.put(chunk(2, "eos"))
     assert first.answers == [(3, None, True)]
@@ -69,7 +69,7 @@ def test_what_comes_between_two_pulls_is_joined() -> None:
         deliveries.put(chunk(size))
     deliveries.put(chunk(1, "length"))
     reply = RecordedReply()
-    deliveries.ask("a", reply, 1.0)
+    deliveries.ask("a", reply)
     assert reply.answers == [(10, "length", True)]
     assert len(deliveries) == 0
 
@@ -77,12 +77,12 @@ def test_what_comes_between_two_pulls_is_joined() -> None:
 def test_two_open_pulls_are_refused() -> None:
     deliveries, _ = pulled()
     with pytest.raises(ValueError, match="^next: an earlier call"):
-        deliveries.ask("a", RecordedReply(), 0.0)
+        deliveries.ask("a", RecordedReply())
 
 
 def test_an_unknown_request_cannot_be_pulled() -> None:
     with pytest.raises(ValueError, match="^next: 'a' is not a running request"):
-        Deliveries().ask("a", RecordedReply(), 0.0)
+        Deliveries().ask("a", RecordedReply())
 
 
 def test_a_cancelled_request_answers_an_open_pull_and_is_forgotten() -> None:
@@ -99,12 +99,17 @@ def test_a_cancelled_request_that_nobody_waits_for_is_forgotten() -> None:
     assert len(deliveries) == 0
 
 
-def test_a_pull_is_given_up_after_a_while_but_not_while_somebody_waits() -> None:
+def test_a_pull_is_given_up_when_nobody_has_waited_for_a_while() -> None:
     deliveries, _ = pulled()
-    assert deliveries.give_up(10 * PULL_LIMIT_S) == []
+    queued_s = 10 * PULL_LIMIT_S
+    assert deliveries.give_up(queued_s) == []
     deliveries.put(chunk(3))
-    assert deliveries.give_up(PULL_LIMIT_S) == []
-    assert deliveries.give_up(PULL_LIMIT_S + 1) == ["a"]
+    assert deliveries.give_up(queued_s) == []
+    deliveries.ask("a", RecordedReply())
+    deliveries.put(chunk(3))
+    assert deliveries.give_up(2 * queued_s) == []
+    assert deliveries.give_up(2 * queued_s + PULL_LIMIT_S) == []
+    assert deliveries.give_up(2 * queued_s + PULL_LIMIT_S + 1) == ["a"]
     assert len(deliveries) == 0
     deliveries.put(chunk(1, "cancelled"))
 

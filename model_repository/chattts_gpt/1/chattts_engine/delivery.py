@@ -32,7 +32,7 @@ class Delivery(Protocol):
     def put(self, chunk: Chunk) -> bool:
         """Take a chunk; return whether nothing more will happen."""
 
-    def ask(self, reply: Reply, now_s: float) -> bool:
+    def ask(self, reply: Reply) -> bool:
         """Take a `next` call; return whether nothing more will happen.
 
         Raises:
@@ -55,7 +55,7 @@ class Push:
         self._reply.send(chunk, is_final=is_last)
         return is_last
 
-    def ask(self, reply: Reply, now_s: float) -> bool:
+    def ask(self, reply: Reply) -> bool:
         """Refuse: see Delivery."""
         raise ValueError("next: the request was not made with pull")
 
@@ -67,10 +67,11 @@ class Push:
 class Pull:
     """The request and each `next` call get one answer; what comes in between is kept and joined."""
 
-    def __init__(self, reply: Reply, now_s: float) -> None:
+    def __init__(self, reply: Reply) -> None:
         self._waiting: Reply | None = reply
         self._kept: list[Chunk] = []
-        self._asked_s = now_s
+        self._idle_since_s: float | None = None
+        """When it was first seen that nobody waits for the next chunk."""
 
     def put(self, chunk: Chunk) -> bool:
         """See Delivery."""
@@ -78,16 +79,20 @@ class Pull:
         # Whoever cancels does not ask again, so the last chunk need not be kept.
         return self._answer() or chunk.finish_reason == "cancelled"
 
-    def ask(self, reply: Reply, now_s: float) -> bool:
+    def ask(self, reply: Reply) -> bool:
         """See Delivery."""
         if self._waiting is not None:
             raise ValueError("next: an earlier call for this request is not answered yet")
-        self._waiting, self._asked_s = reply, now_s
+        self._waiting, self._idle_since_s = reply, None
         return self._answer()
 
     def is_abandoned(self, now_s: float) -> bool:
         """See Delivery."""
-        return self._waiting is None and now_s - self._asked_s > PULL_LIMIT_S
+        if self._waiting is not None:
+            return False
+        if self._idle_since_s is None:
+            self._idle_since_s = now_s
+        return now_s - self._idle_since_s > PULL_LIMIT_S
 
     def _answer(self) -> bool:
         """Send what is kept, if somebody waits and there is anything."""
@@ -128,7 +133,7 @@ class Deliveries:
         if delivery is not None and delivery.put(chunk):
             self._forget(chunk.request_id)
 
-    def ask(self, request_id: str, reply: Reply, now_s: float) -> None:
+    def ask(self, request_id: str, reply: Reply) -> None:
         """Answer a `next` call, now or when the next chunk comes.
 
         Raises:
@@ -137,7 +142,7 @@ class Deliveries:
         delivery = self._find(request_id)
         if delivery is None:
             raise ValueError(f"next: {request_id!r} is not a running request")
-        if delivery.ask(reply, now_s):
+        if delivery.ask(reply):
             self._forget(request_id)
 
     def give_up(self, now_s: float) -> list[str]:
