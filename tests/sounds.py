@@ -79,3 +79,19 @@ def breath(seconds: float, rms: float = 0.01, seed: int = 2) -> Array:
     spectrum = np.fft.rfft(wave) * np.exp(-(((frequencies - 1000.0) / 600.0) ** 2))
     wave = np.fft.irfft(spectrum, len(wave)).astype(np.float32)
     return (wave * rms / np.sqrt(np.mean(wave**2))).astype(np.float32)
+
+
+def creak(seconds: float, rms: float = 0.03, seed: int = 3) -> Array:
+    """A creaking voice (S,): single pulses of the throat, 15 ... 45 ms apart."""
+    random = np.random.default_rng(seed)
+    pulses = np.zeros(round(seconds * RATE))
+    position = 0
+    while position < len(pulses):
+        pulses[position] = random.uniform(0.5, 1.0)
+        position += round(random.uniform(0.015, 0.045) * RATE)
+    time = np.arange(round(0.02 * RATE)) / RATE
+    ringing = np.exp(-300 * time) * (
+        np.sin(2 * np.pi * 600 * time) + np.sin(2 * np.pi * 1400 * time)
+    )
+    wave = np.convolve(pulses, ringing)[: len(pulses)]
+    return (wave * rms / np.sqrt(np.mean(wave**2))).astype(np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from chattts_pipeline.pacing import CALL_SHARE, WAIT_SHARE, LowLatency, Pace
 from chattts_pipeline.streaming import VocoderSizes
 
@@ -21,10 +22,10 @@ def steps_in(seconds: float) -> int:
 class Listener:
     """A pace and the clock that it looks at."""
 
-    def __init__(self) -> None:
+    def __init__(self, speed: float = 1.0) -> None:
         self.now = 1000.0
         low_latency = LowLatency(lookahead_steps=12, first_steps=8)
-        self.pace = Pace(low_latency, PUBLISHED, SAMPLE_RATE, lambda: self.now)
+        self.pace = Pace(low_latency, PUBLISHED, SAMPLE_RATE, lambda: self.now, speed)
 
     def wanted_after_s(self, seconds: float) -> int:
         self.now += seconds
@@ -41,6 +42,13 @@ def test_pieces_grow_with_what_the_listener_has_in_hand_and_shrink_as_it_is_play
     assert listener.wanted_after_s(0.0) == steps_in(WAIT_SHARE * 60 * STEP_S)
     assert listener.wanted_after_s(20.5 * STEP_S) == steps_in(WAIT_SHARE * 39.5 * STEP_S)
     assert listener.wanted_after_s(35 * STEP_S) == 8
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0])
+def test_a_piece_holds_more_steps_where_they_are_played_faster(speed: float) -> None:
+    listener = Listener(speed)
+    listener.pace.add_sent(60 * STEP)
+    assert listener.wanted_after_s(0.0) == steps_in(WAIT_SHARE * 60 * STEP_S * speed)
 
 
 def test_the_calls_for_a_piece_are_over_before_the_listener_runs_dry() -> None:

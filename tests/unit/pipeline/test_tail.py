@@ -10,6 +10,7 @@ from sounds import (
     Array,
     assert_cuts_change_nothing,
     breath,
+    creak,
     hiss,
     noise,
     run,
@@ -40,6 +41,7 @@ CONSONANTS = {
     "this, soft": hiss(0.2, 0.003),
     "fifths": np.concatenate([hiss(0.12, 0.01), hiss(0.18, 0.03, seed=5)]),
     "texts": np.concatenate([silence(0.07), hiss(0.1), silence(0.06), hiss(0.18)]),
+    "creaking": creak(0.4),
     "stop": np.concatenate([silence(0.1), noise(0.03, 0.05)]),
 }
 

@@ -1,8 +1,9 @@
 """Where the speech of a segment ends, and the end of what comes after it.
 
 Models often breathe, hiss or rustle between the last word and the end token. The end of speech is
-the last voiced sound, plus the consonants that may follow it: bright noise that begins at once and
-is over soon. Noise that goes on is no consonant.
+the last voiced sound, plus the voiceless sounds that may follow it, consonants (bright noise) and
+a voice that creaks (loud, but without a steady period), if they begin at once and are over soon.
+What goes on is noise.
 """
 
 from itertools import groupby
@@ -29,12 +30,13 @@ _MIN_VOICED_FRAMES = 3
 _MIN_RMS = 10 ** (-60 / 20)
 _VOICED_BELOW_LOUDEST = 10 ** (-35 / 20)
 _CONSONANT_BELOW_LOUDEST = 10 ** (-40 / 20)
+_CREAK_BELOW_LOUDEST = 10 ** (-20 / 20)
 _MIN_BRIGHTNESS = 0.4
 """Energy of the difference of neighbouring samples, as a share of the energy at 24 kHz: 2 is white
 noise, a hiss has more than 0.5, breath and hum have less."""
 _LONGEST_GAP_S = 0.12
-"""The closure of a stop between a voiced sound, or a consonant, and the next one."""
-_LONGEST_CONSONANTS_S = 0.5
+"""The closure of a stop between two sounds."""
+_LONGEST_VOICELESS_S = 0.5
 
 
 class TailTrim:
@@ -71,8 +73,8 @@ class TailTrim:
         """Periodic frames in a row."""
         self._voiced_end = 0
         """Position after the last voiced sound; 0: none yet."""
-        self._is_consonant: list[bool] = []
-        """Of each frame after the last voiced one."""
+        self._is_voiceless: list[bool] = []
+        """Of each frame after the last voiced one: whether it may be speech."""
 
     def push(self, samples: FloatArray, finish_reason: str) -> FloatArray:
         """Take the next samples (S,); return those that are sure to be kept.
@@ -89,7 +91,7 @@ class TailTrim:
             self._num_frames += 1
         end = num_in
         if self._voiced_end and finish_reason == "eos":
-            end = self._consonants_end() + 2 * self._fade
+            end = self._speech_end() + 2 * self._fade
             end = min(num_in, max(end, self._voiced_end + self._kept))
             if end < num_in:
                 self._fade_out(end)
@@ -124,19 +126,20 @@ class TailTrim:
         if self._num_periodic >= _MIN_VOICED_FRAMES:
             self._loudest = max(self._loudest, rms)
             self._voiced_end = position + (self._frame + self._hop) // 2
-            self._is_consonant.clear()
-        else:
-            is_loud = rms > max(_MIN_RMS, _CONSONANT_BELOW_LOUDEST * self._loudest)
-            self._is_consonant.append(is_loud and self._brightness(frame) > _MIN_BRIGHTNESS)
+            self._is_voiceless.clear()
+            return
+        is_heard = rms > max(_MIN_RMS, _CONSONANT_BELOW_LOUDEST * self._loudest)
+        is_consonant = is_heard and self._brightness(frame) > _MIN_BRIGHTNESS
+        self._is_voiceless.append(is_consonant or rms > _CREAK_BELOW_LOUDEST * self._loudest)
 
-    def _consonants_end(self) -> int:
-        """Return the position after the consonants that follow the last voiced sound."""
+    def _speech_end(self) -> int:
+        """Return the position after the voiceless sounds that follow the last voiced one."""
         end = position = 0
-        for is_consonant, frames in groupby(self._is_consonant):
+        for is_voiceless, frames in groupby(self._is_voiceless):
             first, position = position, position + len(list(frames))
-            if not is_consonant:
+            if not is_voiceless:
                 continue
-            if (first - end) * _HOP_S > _LONGEST_GAP_S or position * _HOP_S > _LONGEST_CONSONANTS_S:
+            if (first - end) * _HOP_S > _LONGEST_GAP_S or position * _HOP_S > _LONGEST_VOICELESS_S:
                 break
             end = position
         return self._voiced_end + end * self._hop
