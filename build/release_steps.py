@@ -22,8 +22,11 @@ from repository import (
     VOCODER,
     RepositoryError,
     built_versions,
+    front_voices,
     serve,
     served,
+    settle_voices,
+    voice_names,
 )
 from triton_control import (
     READY,
@@ -82,6 +85,7 @@ class Release:
         if self._server:
             self._server.states()  # an unreachable server is found before anything is changed
         self._say_memory(version, before)
+        self._say_lost_voices(version, before[FRONT])
         try:
             for model in ORDER:
                 self._apply(model, {*before[model], version})
@@ -164,6 +168,9 @@ class Release:
         """Write what is served of a model and let the server follow."""
         serve(self._repository, model, versions)
         if self._server:
+            if model == FRONT:
+                for version in built_versions(self._repository):
+                    settle_voices(self._repository, version)
             self._server.load(model)
 
     def _check_ready(self, model: str, versions: Collection[int]) -> None:
@@ -217,6 +224,15 @@ class Release:
             f"weights: {old / 1e6:.0f} MB served, {new / 1e6:.0f} MB beside them until the old are "
             "released, and the memory of what each version speaks"
         )
+
+    def _say_lost_voices(self, version: int, before: Collection[int]) -> None:
+        """Name the voices that requests may ask for now and not of the new version."""
+        now = set[str]().union(*(voice_names(self._repository, number) for number in before))
+        if lost := sorted(now - voice_names(self._repository, version)):
+            self._say(
+                f"voices that version {version} does not have: {', '.join(lost)}; copy their files "
+                f"into {front_voices(version)} to keep them"
+            )
 
     def _history(self) -> dict[str, object]:
         try:

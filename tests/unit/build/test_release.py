@@ -16,6 +16,7 @@ from conftest import TINY_CHECKPOINT
 from release_steps import ORDER, Release, ReleaseError
 from repository import FRONT, MODELS, TOKEN_MODEL, UNARY, VOCODER, RepositoryError
 from triton_control import ControlError, NoServerError, TritonControl, VersionState
+from voice_samples import voice, write
 
 NUM_LOADS = 8
 """Of a release: each model once to load the new version, once to let the old one go."""
@@ -257,3 +258,32 @@ def test_one_release_at_a_time(repository: Path, capsys: pytest.CaptureFixture[s
     with layout.locked(repository, ""):
         assert release.main(["publish", "2", "--repository", str(repository), "--offline"]) == 1
     assert "another release is at work" in capsys.readouterr().err
+
+
+def test_a_voice_that_came_while_the_server_ran_makes_no_version_look_changed(
+    repository: Path, steps: Release, server: FakeServer
+) -> None:
+    def newest_ns() -> int:
+        return max(path.stat().st_mtime_ns for path in (repository / FRONT / "1").rglob("*"))
+
+    built_ns = newest_ns()
+    write(repository / layout.front_voices(1), voice("anna"))
+    assert newest_ns() > built_ns
+    seen: list[int] = []
+    server.on_load = lambda number: seen.append(newest_ns())
+    steps.publish(2, keep=True)
+    assert max(seen[ORDER.index(FRONT) :]) <= built_ns
+
+
+def test_voices_that_a_new_version_lacks_are_named(
+    repository: Path, steps: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(repository / layout.front_voices(1), voice("anna"))
+    write(repository / layout.front_voices(1), voice("bo"))
+    write(repository / layout.front_voices(2), voice("bo"))
+    steps.publish(2, keep=False)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("voices")]
+    assert line == (
+        "voices that version 2 does not have: anna; copy their files into "
+        "chattts/2/weights/voices to keep them"
+    )
