@@ -125,7 +125,10 @@ def _read_text(argument: str) -> str:
 
 
 def _voice_line(voice: Voice) -> str:
-    return f"{voice.name}\t{voice.language}\t{voice.description}"
+    heard = "auditioned" if voice.auditioned else "not auditioned"
+    languages = ", ".join(voice.languages)
+    columns = (voice.name, languages, voice.gender, voice.kind, heard, voice.description)
+    return "\t".join(columns)
 
 
 def _report(audio: Audio, arguments: argparse.Namespace) -> None:
@@ -183,7 +186,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_say(commands)
-    _add_command(commands, "voices", _voices, "list the voices: name, language, description")
+    _add_command(
+        commands,
+        "voices",
+        _voices,
+        "list the voices: name, languages, gender, kind, whether heard, description",
+    )
     _add_command(commands, "health", _health, "ask whether the server is ready")
     return parser
 

@@ -185,9 +185,23 @@ def read_voices(read: Reader) -> tuple[Voice, ...]:
     Raises:
         ProtocolError: the metadata has no well-formed list of voices.
     """
-    return tuple(
-        Voice(*(get(entry, key, str) for key in ("name", "language", "description")))
-        for entry in get_list(_read_metadata(read), "voices", dict)
+    return tuple(_read_voice(entry) for entry in get_list(_read_metadata(read), "voices", dict))
+
+
+def _read_voice(entry: JsonObject) -> Voice:
+    return Voice(
+        name=get(entry, "name", str),
+        language=get(entry, "language", str),
+        description=get(entry, "description", str),
+        kind=get(entry, "kind", str),
+        languages=get_list(entry, "languages", str),
+        gender=get(entry, "gender", str),
+        styles=get_list(entry, "styles", str),
+        aliases=get_list(entry, "aliases", str),
+        auditioned=get(entry, "auditioned", bool),
+        license=get(entry, "license", str),
+        provenance=get(entry, "provenance", dict),
+        sha256=get(entry, "sha256", str),
     )
 
 

@@ -36,7 +36,7 @@ class SpeechOptions(TypedDict, total=False):
     """
 
     voice: str
-    """A name from `list_voices`, a speaker string, or empty for the model's own choice."""
+    """A name or an alias from `list_voices`, a speaker string, or empty for the default voice."""
     language: Literal["auto", "zh", "en"]
     """Which language's rules read the text. Default: auto."""
     style: str
@@ -81,9 +81,27 @@ class Voice:
     name: str
     """What to pass as `voice`."""
     language: str
-    """The language it was made for: zh or en; empty if none is stated."""
+    """The one language it was made for: zh or en; empty if there are several."""
     description: str
     """One sentence for people; may be empty."""
+    kind: str
+    """speaker, or audio_prompt: speech goes on as a recording began."""
+    languages: tuple[str, ...]
+    """All languages it was made for."""
+    gender: str
+    """female, male, neutral or unknown."""
+    styles: tuple[str, ...]
+    """Tags for people, such as calm."""
+    aliases: tuple[str, ...]
+    """Other names that may be passed as `voice`."""
+    auditioned: bool
+    """True: somebody has listened to it with these weights."""
+    license: str
+    """Under what terms it may be used."""
+    provenance: Mapping[str, str]
+    """How it was made: at least method, tool, date and source."""
+    sha256: str
+    """Of its values: the same voice has the same, wherever it is."""
 
 
 @dataclass(frozen=True, slots=True)

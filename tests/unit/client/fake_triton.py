@@ -55,7 +55,22 @@ def utterance(count: int = 3, samples_per_chunk: int = 256) -> list[Outputs]:
 
 def voices_answer() -> Outputs:
     """The response to a request for the list of voices."""
-    voices = [{"name": "en", "language": "en", "description": "English, calm"}]
+    voices = [
+        {
+            "name": "en",
+            "language": "en",
+            "description": "English, calm",
+            "kind": "speaker",
+            "languages": ["en"],
+            "gender": "female",
+            "styles": ["calm"],
+            "aliases": ["alloy"],
+            "auditioned": False,
+            "license": "CC0-1.0",
+            "provenance": {"method": "random", "seed": "1"},
+            "sha256": "0" * 64,
+        }
+    ]
     return outputs(np.zeros(0, dtype=np.float32), is_final=True, voices=voices)
 
 

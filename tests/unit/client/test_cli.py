@@ -136,7 +136,7 @@ def test_voices_are_printed(
 ) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()])
     assert main(["voices", "--url", grpc_url]) == 0
-    assert capsys.readouterr().out == "en\ten\tEnglish, calm\n"
+    assert capsys.readouterr().out == "en\ten\tfemale\tspeaker\tnot auditioned\tEnglish, calm\n"
     assert main(["voices", "--url", grpc_url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "en"
 

@@ -216,6 +216,10 @@ def test_a_malformed_response_is_a_protocol_error(changes: dict[str, Any], messa
 def test_voices_are_read_from_the_metadata() -> None:
     (voice,) = read_voices(reader(voices_answer()))
     assert (voice.name, voice.language, voice.description) == ("en", "en", "English, calm")
+    assert (voice.kind, voice.gender, voice.auditioned) == ("speaker", "female", False)
+    assert (voice.languages, voice.styles, voice.aliases) == (("en",), ("calm",), ("alloy",))
+    assert voice.provenance == {"method": "random", "seed": "1"}
+    assert (voice.license, voice.sha256) == ("CC0-1.0", "0" * 64)
 
 
 def test_an_answer_without_voices_is_a_protocol_error() -> None:
