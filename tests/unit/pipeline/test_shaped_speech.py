@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from chattts_pipeline.carry_over import MAX_STEPS
 from chattts_pipeline.options import Options
+from chattts_pipeline.pacing import Pace
+from chattts_pipeline.services import TokenChunk
 from chattts_voices import Voice
 from speech_stage import DEADLINE_S, RATE, Stage, chunk, samples, script, steps
 
@@ -42,6 +46,18 @@ def test_speed_shortens_the_speech_and_not_the_pauses(latency: str) -> None:
     assert caller.metadata[-1]["speed"] == 1.6
     order = [entry["segment_index"] for entry in caller.metadata]
     assert order == sorted(order)
+
+
+def test_the_pace_of_low_latency_is_that_of_the_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    speeds = []
+
+    def pace(*arguments: Any, speed: float) -> Pace:
+        speeds.append(speed)
+        return Pace(*arguments, speed=speed)
+
+    monkeypatch.setattr("chattts_pipeline.speech.Pace", pace)
+    stage_of().speak(*TEXTS, latency="low", options=Options(speed=1.6))
+    assert speeds == [1.6]
 
 
 @pytest.mark.parametrize("shape", [{"speed": 0.7}, {"level": True}, {"speed": 2.0, "level": True}])
@@ -84,11 +100,20 @@ def test_later_segments_continue_from_the_first_and_wait_for_its_end() -> None:
         assert request["prompt"].decode() == f"[Stts][empty_spk]{TEXTS[0]}[speed_5]{text}[Ptts]"
 
 
-def test_segments_start_one_by_one_until_the_first_has_ended() -> None:
-    stage = Stage({"two": script(1), "one": script(0, 400)})
+def test_no_segment_starts_before_the_first_has_ended() -> None:
+    class Slow(list[TokenChunk | Exception]):
+        """A script that dawdles before its end; others could start meanwhile."""
+
+        def __iter__(self) -> Iterator[TokenChunk | Exception]:
+            yield self[0]
+            time.sleep(0.2)
+            yield from self[1:]
+
+    stage = Stage({"two": script(1), "one": Slow(script(0))})
     stage.parallel_segments = 3
     stage.speak("one", "two", options=Options(carry_over=True))
     assert stage.tokens.most_running == 1
+    assert len(stage.tokens.requests[1]["audio_prompt_codes"]) == 40
 
 
 def test_carry_over_ends_with_the_deadline_like_any_other_request() -> None:
