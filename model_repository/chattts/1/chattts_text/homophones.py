@@ -14,8 +14,8 @@ from .context import Vocabulary
 _TONES = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0300": "4"}
 _SYLLABLE = re.compile(r"([a-zü]+|ê)([1-5])")
 _NEUTRAL = "5"
-_VARIANTS = {"𠮷": "ji2", "㐂": "xi3"}
-"""Readings of characters on signboards that the dictionary lacks."""
+_VARIANTS = {"𠮷": "吉", "㐂": "喜"}
+"""Characters on signboards that the dictionary lacks, and their common form."""
 _FIRST_ROW, _LAST_ROW = 0xB0, 0xD7
 """Rows of GB 2312 that hold its 3,755 most common characters."""
 
@@ -42,8 +42,8 @@ def syllable(written: str) -> str | None:
 
 def readings(character: str) -> list[str]:
     """Return the readings of a character, the most usual one first; empty if none is known."""
-    variant = _VARIANTS.get(character)
-    return [variant] if variant else _readings(_dictionary().get(ord(character), ""))
+    common = _VARIANTS.get(character, character)
+    return _readings(_dictionary().get(ord(common), ""))
 
 
 def with_reading(reading: str, vocabulary: Vocabulary) -> str | None:
@@ -56,6 +56,9 @@ def with_reading(reading: str, vocabulary: Vocabulary) -> str | None:
 
 def homophone(character: str, vocabulary: Vocabulary) -> str | None:
     """Return a character that sounds the same, or, where there is none, differs in tone only."""
+    common = _VARIANTS.get(character)
+    if common and vocabulary.has(common):
+        return common
     for reading in readings(character)[:1]:
         for tone in dict.fromkeys((reading[-1], *"12345")):
             found = with_reading(reading[:-1] + tone, vocabulary)
