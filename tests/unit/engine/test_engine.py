@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from chattts_engine.chunk import ChunkBuilder
 from chattts_engine.engine import MAX_EOS_RETRIES, Engine
 from chattts_engine.loading import warm_up
 from chattts_engine.noise import derive_seed
 from chattts_engine.sampling_params import SamplingParams
-from fakes import END_OF_TEXT, FakeRunner, Transcript, make_engine, make_request, run_all
+from fakes import (
+    CODEBOOKS,
+    END_OF_TEXT,
+    HIDDEN,
+    FakeRunner,
+    Transcript,
+    make_engine,
+    make_request,
+    run_all,
+)
 
 LENGTHS = [3, 17, 40, 9, 26, 5, 33, 12, 21, 7, 30, 14, 2, 38, 19, 11]
 
@@ -190,7 +200,10 @@ def test_a_derived_seed_rescues_an_immediate_end() -> None:
         assert outputs[-1].sequence.finish_reason == "length"
         noise_seed = outputs[-1].sequence.noise_seed
         derived = [derive_seed(seed, attempt) for attempt in range(1, MAX_EOS_RETRIES + 1)]
-        assert noise_seed == [seed, *derived][outputs[-1].sequence.num_retries]
+        builder = ChunkBuilder(outputs[-1].sequence.request, CODEBOOKS, HIDDEN)
+        chunk = builder.push(outputs[-1], 0.0)
+        assert chunk is not None
+        assert noise_seed == [seed, *derived][chunk.num_retries]
         seeds_tried += noise_seed != seed
     assert seeds_tried > 0
 
