@@ -25,7 +25,9 @@ _DIGIT_RULES = (
     + amounts.DIGIT_RULES
 )
 _SIGN_RULES = codes.PLUS_RULES + codes.SIGN_RULES + amounts.FRONT_RULES + marks.RULES
-_LETTER_RULES = codes.LETTER_RULES + formulas.LETTER_RULES + amounts.LETTER_RULES
+_LETTER_RULES = (
+    codes.LETTER_RULES + formulas.LETTER_RULES + amounts.LETTER_RULES + marks.LETTER_RULES
+)
 _STOP = re.compile(
     r"(?P<digit>[0-9])|(?P<letter>[A-Za-zΩμ])|"
     rf"(?P<numeral>[{formulas.VULGAR}{formulas.ROMAN_SIGNS}{formulas.NUMBERED}])|"

@@ -6,7 +6,6 @@ from decimal import Decimal
 from .mandarin_numbers import MAX_CARDINAL_DIGITS, cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
 from .mandarin_units import (
-    COUNTER,
     CURRENCIES,
     CURRENCY,
     PERCENT,
@@ -28,8 +27,8 @@ _TAIL = rf"(?P<scale> ?{_SCALE})?(?: ?(?P<unit>{PERCENT}|{UNIT}))?"
 _FRONT = rf"(?:(?P<currency>{CURRENCY}) ?)"
 _MINUS = r"[-−–]"
 _SIGN = r"(?P<sign>\+/-|[-−–+±])"
-_DASH = "(?:-{1,2}|—{1,2}|[~–−～])"
-RANGE = rf" ?(?:{_DASH}|至|到) ?"
+DASH = "(?:-{1,2}|—{1,2}|[~–−～])"
+RANGE = rf" ?(?:{DASH}|至|到) ?"
 """Regular expression of what stands between the ends of a range."""
 
 _RANGE = rf"(?P<range>{RANGE})"
@@ -40,16 +39,14 @@ _AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分
 """A hyphen behind this is no minus."""
 
 _FIGURE = re.compile(r"[图表例题式件] ?$")
-_HAN_NUMERAL = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多] ?$")
-_DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
-_ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
 _MONEY = re.compile(" ?(?:[美欧日港韩加澳]?元|英镑|人民币|块)")
+_PAY = re.compile(r"(?:薪|资|价|预算|收入)[^，。；]{0,8}$")
 _DEGREES = re.compile(" ?度(?!假|过|角)")
 
 
 def _say(place: Place, written: str, scale: str | None, unit: str | None, is_counted: bool) -> str:
     """Say a number with its scale and unit, without sign and currency."""
-    words = _scaled(written, (scale or "").strip(), is_counted or unit is not None)
+    words = _scaled(place, written, scale, is_counted or bool(unit))
     if not unit:
         return words
     if unit in PERCENTS:
@@ -60,14 +57,20 @@ def _say(place: Place, written: str, scale: str | None, unit: str | None, is_cou
     return words + unit_name(unit)
 
 
-def _scaled(written: str, scale: str, is_counted: bool) -> str:
+def _scaled(place: Place, written: str, scale: str | None, is_counted: bool) -> str:
+    """Say a number with its scale; 2千 behind another part of the number is 二千."""
+    scale = (scale or "").strip()
     if not scale:
         return number(written, is_counted)
     power = _LETTER_SCALES.get(scale)
     if power is None:
-        return number(written, is_counted=scale[0] in "千万亿") + scale
+        return number(written, is_counted=scale[0] in "千万亿" and not _is_rest(place)) + scale
     value = Decimal(written.replace(",", "")).scaleb(power)
     return number(f"{value.normalize():f}", is_counted)
+
+
+def _is_rest(place: Place) -> bool:
+    return place.said[-1:] in ("亿", "万", "千")
 
 
 def _signed(place: Place, sign: str, words: str, unit: str | None) -> str:
@@ -103,9 +106,9 @@ def _amount(place: Place) -> str | None:
 def _is_letter_scale(place: Place) -> bool:
     """Read k as thousand and w as ten thousand, but 4k is a screen; K, M and B are letters."""
     scale, written = place.match["scale"], place.match["low"]
-    return scale == "w" or (
-        scale == "k" and not place.follows(_SCREEN) and written not in ("4", "8")
-    )
+    if scale == "w" or (scale in ("k", "K") and _PAY.search(place.before)):
+        return True
+    return scale == "k" and not place.follows(_SCREEN) and written not in ("4", "8")
 
 
 def _currency_name(place: Place, currency: str) -> str:
@@ -140,12 +143,11 @@ def _range(place: Place) -> str | None:
     if _is_money(place):
         low, high = _without_empty_cents(low), _without_empty_cents(high)
     is_counted = place.is_counted or bool(match["currency"])
-    words = _scaled(
-        low, (scale or "").strip() if scale in _LETTER_SCALES else "", _two(place, scale, unit)
-    )
+    shared = scale if scale in _LETTER_SCALES else None
+    words = _scaled(place, low, shared, _two(place, scale, unit))
     if unit in PERCENTS:
         words = PERCENTS[unit] + ("二" if words == "两" else words)
-        last = _scaled(high, (scale or "").strip(), False)
+        last = _scaled(place, high, scale, False)
     else:
         last = _say(place, high, scale, unit, is_counted)
     if sign:
@@ -174,42 +176,6 @@ def _section(place: Place) -> str | None:
 
 def _discount(place: Place) -> str:
     return digits(place.match[0])
-
-
-def _joint(place: Place) -> str | None:
-    """Read a dash between what has been said and another number."""
-    is_hyphen = place.match[0].strip() in ("-", "−", "–")
-    if not place.said:
-        if _DATE_WORD.search(place.before):
-            return "到"
-        return "杠" if is_hyphen and place.before[-1:].isalpha() else None
-    return "杠" if is_hyphen and not _ENDS_PART.search(place.said) else "到"
-
-
-def _plus_more(place: Place) -> str | None:
-    """Read 500+ as more than 500."""
-    if not place.said and not re.search(r"[万亿千百]$", place.before):
-        return None
-    return "多" if place.follows(COUNTER) or place.follows(re.compile("[款元岁]")) else "加"
-
-
-def _about(place: Place) -> str | None:
-    return None if place.said or place.before[-1:].isalnum() else "约"
-
-
-def _per(place: Place) -> str | None:
-    """Read the slash in 5元/斤, 120次/分 and 50mg/天."""
-    if place.said or re.search(r"[元块角次个帧转米克升吨美币件]$", place.before):
-        unit = place.match["unit"]
-        return "每" + (UNITS[unit] if unit else "")
-    return None
-
-
-def _bare_unit(place: Place) -> str | None:
-    unit = place.match["unit"]
-    return (
-        unit_name(unit) if place.before.endswith("/") or _HAN_NUMERAL.search(place.before) else None
-    )
 
 
 def _item(place: Place) -> str | None:
@@ -245,18 +211,8 @@ FRONT_RULES: tuple[Rule, ...] = (
     ),
     rule(rf"{_SIGN}?{_FRONT}?(?P<low>{NUMBER}|\.\d{{1,30}}){_TAIL}", _amount),
     rule(rf"{_FRONT}{_SIGN}(?P<low>{NUMBER}){_TAIL}", _amount),
-    rule(rf"{_DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
-    rule(r"\+(?!\d)", _plus_more),
-    rule(r"[~～](?= ?\d)", _about),
-    rule(
-        rf"/ ?(?:(?P<unit>{'|'.join(map(re.escape, UNITS))})(?![A-Za-z0-9])|(?=[\u4e00-\u9fff]))",
-        _per,
-    ),
 )
 """Rules at a sign or a currency."""
 
-LETTER_RULES: tuple[Rule, ...] = (
-    rule(rf"(?P<sign>){_FRONT}(?P<low>{NUMBER}){_TAIL}", _amount),
-    rule(rf"(?P<unit>{UNIT})", _bare_unit),
-)
+LETTER_RULES: tuple[Rule, ...] = (rule(rf"(?P<sign>){_FRONT}(?P<low>{NUMBER}){_TAIL}", _amount),)
 """Rules at a Latin letter."""

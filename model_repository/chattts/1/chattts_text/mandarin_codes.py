@@ -9,7 +9,7 @@ from .mandarin_units import COUNTER
 _LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[])*$"
 CODE_WORDS = (
     "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|代号|批号|序列号|流水号|合同|发票|车牌|"
-    "手机|座机|身份证|邮编|口令|QQ|微信|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案|订单|运单|快递|"
+    "手机|座机|身份证|邮编|口令|QQ群?|群号|微信|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案|订单|运单|快递|"
     "分机|会员|股票|房号|航班|车次|热线|电话|拨打|请拨|拨|致电|来电|客服|传真|联系|短信|打"
 )
 """Words with which a number is a name, for use inside a regular expression."""
@@ -18,9 +18,9 @@ PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕�
 """First character of a number plate."""
 
 _CODE_WORD = re.compile(rf"(?:{CODE_WORDS}){_LINK}")
-_AFTER_LETTERS = re.compile(rf"(?:{CODE_WORDS})(?:号码?|[为是：: ])*[A-Z]{{1,4}}-?$")
+_AFTER_LETTERS = re.compile(rf"(?:{CODE_WORDS})(?:号码?|[为是：: ])*[A-Za-z]{{1,8}}-?$")
 _TRANSFER = re.compile(r"(?:[\d，,）)；; ]|请|再)转(?:分机)? ?$")
-_HOTLINE = re.compile(r"(?:报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
+_HOTLINE = re.compile(r"(?:警|报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
 _COUNTING = re.compile(rf"(?:{COUNTER.pattern}| ?[元块岁折月日%‰])")
 _TRAIN = re.compile(r"[GDCZTKYSL]$")
 _FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")
@@ -29,6 +29,7 @@ _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z0-9]{{0,5}}$")
 _ROOM = re.compile(
     r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
 )
+_BUILDING = re.compile(r"(?:[座栋幢楼]|单元) ?$")
 _COLLEGES = re.compile(r" ?(?:高校|大学|工程|院校|、|/|和|工作制|毕业)")
 
 
@@ -90,7 +91,7 @@ def _network(place: Place) -> str | None:
 
 def _named(place: Place) -> str | None:
     """Read the numbers of trains, flights and number plates, and long ones behind letters."""
-    if len(place.match[0]) > 2 and re.search("[A-Za-z]-?$", place.before):
+    if len(place.match[0]) > 2 and not place.said and re.search("[A-Za-z]-?$", place.before):
         return _run(place)
     is_train = _TRAIN.search(place.before) and place.follows(re.compile(r" ?(?:次|列车|动车|高铁)"))
     is_flight = _FLIGHT.search(place.before) and place.follows(_FLOWN)
@@ -109,7 +110,10 @@ def _plate_dot(place: Place) -> str | None:
 
 def _room(place: Place) -> str | None:
     """Read rooms and roads one by one; a short number of a road or a bus is a number."""
-    return _run(place) if place.follows(_ROOM) and not place.before.endswith("第") else None
+    if place.before.endswith("第"):
+        return None
+    is_inside = _BUILDING.search(place.before) and not place.follows(_COUNTING)
+    return _run(place) if is_inside or place.follows(_ROOM) else None
 
 
 def _college(place: Place) -> str | None:

@@ -25,9 +25,13 @@ _EVENT = re.compile(
     r"消费者|运动|事变|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
 )
 _YEAR_LIKE = re.compile(
-    r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
+    r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|.{0,3}?奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_MONTH_BEFORE = re.compile(rf"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2]){RANGE}$", re.ASCII)
+_MONTH_AFTER = re.compile(
+    rf"{RANGE}(?:(?:19|20)\d\d\.(?:0?[1-9]|1[0-2])(?![\d.])|至?今|现在)", re.ASCII
+)
 _HANGS_TOGETHER = re.compile(r"\d|[-/.:]\d")
 
 
@@ -73,9 +77,13 @@ def _compact_date(place: Place) -> str | None:
 
 
 def _year_month(place: Place) -> str | None:
-    if place.follows(_HANGS_TOGETHER):
-        return None
     return f"{digits(place.match['y'])}年{place.part('mo')}月"
+
+
+def _month_of_range(place: Place) -> str | None:
+    """Read "2020.5-2021.6" and "2020.05-至今"."""
+    is_end = _MONTH_BEFORE.search(place.before) is not None
+    return _year_month(place) if is_end or place.follows(_MONTH_AFTER) else None
 
 
 def _month_day(place: Place) -> str | None:
@@ -216,7 +224,8 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<y>\d{4})(?P<sep>[-/.])(?P<mo>\d{1,2})(?P=sep)(?P<d>\d{1,2})(?!\d|\.\d)", _full_date),
     rule(r"(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?!\d|\.\d)", _day_first),
     rule(r"(?P<y>[12]\d{3})(?P<mo>\d\d)(?P<d>\d\d)(?!\d)", _compact_date),
-    rule(r"(?P<y>[12]\d{3})[-/](?P<mo>0[1-9]|1[0-2])(?!\d)", _year_month),
+    rule(r"(?P<y>[12]\d{3})[-/](?P<mo>0[1-9]|1[0-2])(?!\d|[-/.:]\d)", _year_month),
+    rule(r"(?P<y>(?:19|20)\d\d)\.(?P<mo>0?[1-9]|1[0-2])(?!\d|\.\d)", _month_of_range),
     rule(rf"(?P<a>\d{{4}})(?P<sep>{RANGE})(?P<b>\d{{4}})(?!\d)", _years),
     rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
     rule(r"(?P<mo>\d{1,2})(?P<sep>[-/.])(?P<d>\d{1,2})(?!\d)", _month_day),

@@ -19,6 +19,8 @@ SCORED_AFTER = re.compile(
 )
 """What stands behind one."""
 
+_PLACE = re.compile(r" ?(?:[室号栋幢座楼层门]|单元)")
+_NUMBERED_BEFORE = re.compile(r"(?:[图表例题式件第座栋幢楼A-Za-z.\d]|单元) ?$")
 _BLOOD_PRESSURE = re.compile(r"(?:血压|高压|低压|收缩压).{0,4}$")
 _RESOLUTION = re.compile(r"(?:分辨率|像素|屏幕|画面|尺寸).{0,4}$")
 _SCREENS = frozenset(
@@ -66,8 +68,8 @@ _WEAK = frozenset("-/")
 
 _OPERATOR = "|".join(map(re.escape, sorted(_OPERATORS, key=len, reverse=True)))
 _RAISED = {"⁻": "-", **{raised: str(digit) for digit, raised in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}}
-_POWER = "(?:\\^-?\\d{1,4}|[⁻⁰¹²³⁴-⁹]{1,4})?"
-_TERM = rf"(?:{NUMBER}){_POWER}"
+_POWER = r"(?:(?:\^|\*\*)-?\d{1,4}|[⁻⁰¹²³⁴-⁹]{1,4})"
+_TERM = rf"(?:{NUMBER}){_POWER}?"
 _PIECE = re.compile(
     rf"(?P<operator>(?:{_OPERATOR}))? ?(?P<sign>[-−])?(?P<term>{_TERM}) ?", re.ASCII
 )
@@ -97,6 +99,8 @@ ROMAN = rf"(?:(?<=第)[IVXLC]{{1,6}}|{_ROMAN_CLASS})"
 def _fraction(place: Place) -> str | None:
     """Read 3/4 and 1 1/2; a quotient of 24/7 or of a blood pressure is none."""
     whole, over, under = place.match["whole"], place.match["over"], place.match["under"]
+    if place.before.endswith("第"):
+        return f"{cardinal(over)}斜杠{cardinal(under)}"
     if (over, under) == ("24", "7") and not whole:
         return "七天二十四小时"
     if _BLOOD_PRESSURE.search(place.before):
@@ -117,12 +121,15 @@ def _vulgar(place: Place) -> str:
 
 
 def _score(place: Place) -> str | None:
-    """Read "3-2" between teams; elsewhere it is a range."""
-    if not _SCORE_BEFORE.search(place.before) and not place.follows(SCORED_AFTER):
-        return None
-    if place.follows(COUNTER) and not place.follows(SCORED_AFTER):
-        return None
-    return "比".join(number(part) for part in re.split("[-–—−]", place.match[0]))
+    """Read "3-2" as a score where teams are near, or where it is no range for it falls."""
+    if not place.follows(SCORED_AFTER):
+        if place.follows(COUNTER) or place.follows(_MEASURED) or place.follows(_PLACE):
+            return None
+        is_falling = int(place.match["a"]) >= int(place.match["b"])
+        is_numbered = _NUMBERED_BEFORE.search(place.before) is not None
+        if not _SCORE_BEFORE.search(place.before) and (is_numbered or not is_falling):
+            return None
+    return f"{place.part('a')}比{place.part('b')}"
 
 
 def _ratio(place: Place) -> str:
@@ -157,10 +164,10 @@ def _term(written: str) -> str:
 
 def _split_power(written: str) -> tuple[str, str]:
     plain = "".join(_RAISED.get(sign, sign) for sign in written)
-    raised = next((i for i, sign in enumerate(written) if sign in _RAISED or sign == "^"), None)
+    raised = next((i for i, sign in enumerate(written) if sign in _RAISED or sign in "^*"), None)
     if raised is None:
         return written, ""
-    return plain[:raised], plain[raised:].lstrip("^")
+    return plain[:raised], plain[raised:].lstrip("^*")
 
 
 def _power(place: Place) -> str | None:
@@ -195,13 +202,13 @@ _DASH = "[-–—−]"
 
 DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?![\d.]\d|\d|[A-Za-z])", _formula),
-    rule(rf"(?:{NUMBER})(?:\^-?\d{{1,4}}|[⁻⁰¹²³⁴-⁹]{{1,4}})(?!\d)", _power),
+    rule(rf"(?:{NUMBER}){_POWER}(?!\d)", _power),
     rule(
         r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4})[/⁄](?P<under>\d{1,4})(?![\d/]|\.\d)",
         _fraction,
     ),
     rule(rf"(?P<whole>\d{{1,4}}) ?(?P<sign>[{VULGAR}])", _vulgar),
-    rule(rf"\d{{1,3}}{_DASH}\d{{1,3}}(?!\d|[-.]\d)", _score),
+    rule(rf"(?P<a>\d{{1,3}}){_DASH}(?P<b>\d{{1,3}})(?!\d|[-.]\d)", _score),
     rule(
         r"\d{1,7}(?:\.\d{1,4})?(?: ?[:：∶] ?\d{1,7}(?:\.\d{1,4})?){1,5}(?![\d:])",
         _ratio,

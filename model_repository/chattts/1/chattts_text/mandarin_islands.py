@@ -24,6 +24,7 @@ _NAMED_BY_NUMBER = (
     "层|座|栋|幢|出口|口|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
     "会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
 )
+_CODE = rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}"
 _DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
 _MONEY = rf"(?:{CURRENCY} ?)?"
 _UNIT = rf"(?:(?: (?=(?:{_SPACED})(?![A-Za-z\d²³])))?{UNIT}|ppm(?![A-Za-z])|[kw](?![A-Za-z\d]))"
@@ -32,15 +33,16 @@ _PATTERNS = tuple(
     for pattern in (
         r"(?P<zh>\d{4}-\d\d-\d\dT\d[\d:.]{3,14}(?:Z|[-+]\d\d:?\d\d)?)(?![A-Za-z\d])",
         rf"{_BEFORE}(?P<zh>{_DURATION})(?![A-Za-z])",
-        rf"{_BEFORE}(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_UNIT}"
+        rf"{_BEFORE}(?!(?:1[5-9]|20)\d0s)"
+        rf"(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_UNIT}"
         r"(?:/(?=[\u4e00-\u9fff]))?\+?)",
         rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}(?:[kKMBw](?![A-Za-z\d]))?)",
-        rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}})(?![A-Za-z\d])",
+        rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
         rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",
-        rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}[A-Z]{{1,4}}(?P<zh>-?\d{{1,16}})(?![A-Za-z])",
-        rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}(?P<zh>\d{{2,16}})",
-        rf"{_BEFORE}(?P<zh>\d{{1,4}})[GKDBCPAMWV](?![A-Za-z\d])",
+        rf"{_CODE}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z])",
+        rf"{_CODE}(?P<zh>\d{{2,16}})",
+        rf"{_BEFORE}(?P<zh>\d{{1,4}}(?:\.\d{{1,2}})?)[A-Z](?![A-Za-z\d])",
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
         r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
         r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",

@@ -1,13 +1,23 @@
-"""Marks that Mandarin reads by what is around them: ＃, ＊, ＆, 〇 and the like."""
+"""Signs that Mandarin reads by what is around them: a dash, a slash, a plus, #, *, 〇."""
 
 import re
 
-from .language import HAN
+from .mandarin_amounts import DASH
 from .mandarin_place import Place, Rule, rule
+from .mandarin_units import COUNTER, UNIT, UNITS, unit_name
 
-SIGNS = "○〇#*&~～="
+SIGNS = "○〇#*№"
 """Where these rules begin."""
 
+_HAN = "\u3400-\u9fff"
+_HAN_NUMERAL = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多] ?$")
+_DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
+_ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
+_COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
+_PER_WHAT = (
+    "小时|分|秒|天|[日月年周季人次个斤吨升米件位间晚盒瓶袋张台辆亩平只股份套吨度本期节场集课顿]|"
+    "千[克米]|公[斤里升]|平方|立方|学期|户"
+)
 _SOFT = re.compile("[啊呀哦呢吧嘛啦哈嗯嗨好的了哟喔噢]$")
 _NUMERAL = re.compile("[零〇○一二三四五六七八九十百千万年0-9]")
 
@@ -23,14 +33,64 @@ def _tilde(place: Place) -> str | None:
     return "，" if _SOFT.search(place.before) else "到"
 
 
+def _joint(place: Place) -> str | None:
+    """Read a dash between what has been said and another number."""
+    is_hyphen = place.match[0].strip() in ("-", "−", "–")
+    if not place.said:
+        if _DATE_WORD.search(place.before):
+            return "到"
+        return "杠" if is_hyphen and place.before[-1:].isalpha() else None
+    is_bare = not _ENDS_PART.search(place.said) and not place.before[-1:].isalpha()
+    return "杠" if is_hyphen and is_bare else "到"
+
+
+def _plus_more(place: Place) -> str | None:
+    """Read 500+ as more than 500."""
+    if not place.said and not re.search(r"[万亿千百]$", place.before):
+        return None
+    return "多" if place.follows(COUNTER) or place.follows(re.compile("[款元岁]")) else "加"
+
+
+def _about(place: Place) -> str | None:
+    return None if place.said or place.before[-1:].isalnum() else "约"
+
+
+def _per(place: Place) -> str | None:
+    """Read the slash in 5元/斤, 120次/分 and 50mg/天."""
+    if place.said or _COUNTED.search(place.before):
+        unit = place.match["unit"]
+        return "每" + (UNITS[unit] if unit else "")
+    return None
+
+
+def _bare_unit(place: Place) -> str | None:
+    unit = place.match["unit"]
+    return (
+        unit_name(unit) if place.before.endswith("/") or _HAN_NUMERAL.search(place.before) else None
+    )
+
+
 RULES: tuple[Rule, ...] = (
     rule("[〇○]", _zero),
-    rule("#(?=[楼栋幢座机炉井线])", lambda place: "号" if place.said else None),
     rule("[×*] ?(?=\\d)", lambda place: "乘" if place.said else None),
     rule("[#＃]号?(?=键)", lambda place: "井号"),
     rule(r"#(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
     rule("[*＊]号?(?=键)", lambda place: "星号"),
-    rule(rf"(?<=[{HAN}])[~～](?=[{HAN}])", _tilde),
-    rule(rf"(?<=[周月日号年时点][一二三四五六日天])-(?=[{HAN}])", lambda place: "到"),
+    rule(rf"(?<=[{_HAN}])[~～](?=[{_HAN}])", _tilde),
+    rule(rf"(?<=[周月日号年时点][一二三四五六日天])-(?=[{_HAN}])", lambda place: "到"),
+    rule(rf"{DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
+    rule(r"\+(?!\d)", _plus_more),
+    rule(r"[~～](?= ?\d)", _about),
+    rule(
+        rf"/ ?(?:(?P<unit>{'|'.join(map(re.escape, UNITS))})(?![A-Za-z0-9])|(?={_PER_WHAT}))", _per
+    ),
+    rule(r"№ ?(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
+    rule(r"#(?![A-Za-z\d])", lambda place: "号" if place.said else None),
 )
 """Rules at a sign."""
+
+LETTER_RULES: tuple[Rule, ...] = (
+    rule(r"[xX](?= ?\d)", lambda place: "乘" if place.said else None),
+    rule(rf"(?P<unit>{UNIT})", _bare_unit),
+)
+"""Rules at a Latin letter."""

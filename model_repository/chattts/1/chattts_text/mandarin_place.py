@@ -11,6 +11,9 @@ CONTEXT_CHARACTERS = 12
 """A rule looks back at no more than this."""
 
 
+_COUNTED = re.compile(rf"(?:[、或] ?\d{{1,4}})?{COUNTER.pattern}", re.ASCII)
+
+
 class Place(NamedTuple):
     """A match of a rule's pattern and what is around it."""
 
@@ -36,7 +39,7 @@ class Place(NamedTuple):
     def is_counted(self) -> bool:
         """The match is a number that counts something, so that 2 is 两."""
         is_ordinal = self.before.endswith("第")
-        return not is_ordinal and not self.said and self.follows(COUNTER)
+        return not is_ordinal and not self.said and self.follows(_COUNTED)
 
     def part(self, name: str) -> str:
         """Say a group of digits as a whole number; empty if there is none."""

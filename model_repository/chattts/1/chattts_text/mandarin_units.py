@@ -79,8 +79,31 @@ _OTHERS = {
     "㎜": "毫米",
     "㎏": "千克",
     "㎎": "毫克",
+    "hz": "赫兹",
+    "HZ": "赫兹",
+    "KHz": "千赫兹",
+    "mhz": "兆赫兹",
+    "ghz": "吉赫兹",
+    "Kg": "千克",
+    "KG": "千克",
+    "KM": "千米",
+    "Km": "千米",
+    "CM": "厘米",
+    "MM": "毫米",
+    "ML": "毫升",
+    "KW": "千瓦",
+    "kwh": "千瓦时",
+    "KWh": "千瓦时",
+    "KWH": "千瓦时",
+    "mah": "毫安时",
+    "MAH": "毫安时",
+    "db": "分贝",
+    "DB": "分贝",
 }
-"""Byte units are said by their letters: 吉字节 is correct, and nobody says it."""
+"""With the wrong cases that people write.
+
+Byte units are said by their letters: 吉字节 is correct, and nobody says it.
+"""
 
 _CURRENCY_CODES = {
     "RMB": "元",
@@ -142,7 +165,10 @@ def _any_of(symbols: dict[str, str]) -> str:
     return "|".join(map(re.escape, sorted(symbols, key=len, reverse=True)))
 
 
-UNIT = rf"(?:{_any_of(UNITS)})(?:/(?:\d{{1,4}} ?)?(?:{_any_of(UNITS)}))?(?![A-Za-z0-9²³])"
+_UNIT = rf"(?:{_any_of(UNITS)})"
+_NO_GRADE = "(?<!A(?=[级景类]))"  # 5A级景区 has no amperes
+
+UNIT = rf"{_UNIT}(?:/(?:\d{{1,4}} ?)?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
 """Regular expression of a unit, or of one unit per another."""
 
 CURRENCY = rf"(?:{_any_of(CURRENCIES)})"
