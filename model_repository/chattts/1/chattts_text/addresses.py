@@ -73,7 +73,7 @@ _MAIL = re.compile(
     rf"{_LABELS}[A-Za-z]{{2,}}(?![A-Za-z0-9]))"
 )
 _FILE = re.compile(
-    r"(?<![A-Za-z0-9_.@/\\:~<-])(?:"
+    r"(?<![A-Za-z0-9_.@/\\:~<+%-])(?:"
     rf"(?:~|\.{{1,2}})/(?:{_NAME}+/)*{_NAME}*[A-Za-z0-9_]/?"
     rf"|/(?:{_NAME}+/)+{_NAME}*[A-Za-z0-9_]/?"
     rf"|/{_NAME}+\.(?:{_EXTENSION})(?![A-Za-z0-9])"

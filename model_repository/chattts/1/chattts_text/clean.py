@@ -147,5 +147,5 @@ def _folded(character: str) -> str:
         bare = "".join(
             one for one in unicodedata.normalize("NFD", folded) if not _COMBINING.match(one)
         )
-        folded = bare if bare.isascii() else folded
+        folded = bare if bare.isascii() and bare.isalnum() else folded
     return _LETTERS.get(folded, folded)

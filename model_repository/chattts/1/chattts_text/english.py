@@ -7,7 +7,14 @@ tried in order, and the first that fits is taken.
 import re
 from collections.abc import Iterable
 
-from . import english_amounts, english_codes, english_dates, english_units, english_words
+from . import (
+    english_amounts,
+    english_codes,
+    english_dates,
+    english_money,
+    english_units,
+    english_words,
+)
 from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
@@ -84,7 +91,7 @@ _NUMBER_NEXT = r"(?=[$€£¥]?\.?[0-9])"
 _SIGN_RULES = (
     _rule(r"(?P<sign>[^\w\s])(?P=sign){2,}", lambda match: []),
     *english_codes.SIGN_RULES,
-    *english_amounts.MONEY_RULES,
+    *english_money.SIGN_RULES,
     *english_dates.APOSTROPHE_RULES,
     _rule(
         r"(?P<dash>[-–—~−])(?P<space> ?)(?=[$€£¥]?(?P<next>\.?[0-9]+(?:\.[0-9]+)?)(?P<rest> ?=)?)",
@@ -104,6 +111,8 @@ _SIGN_RULES = (
     _rule(r"\.(?=NET\b)", _said("dot ")),
     _rule(rf"(?<=[{LATIN}])(?P<sign>-)(?=[0-9])", _apart),
     _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
+    _rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
+    _rule(r"(?<=opyright )©", _said("")),
     _rule(r"(?<=\w)²", _said("squared")),
     _rule(r"(?<=\w)³", _said("cubed")),
     _rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
@@ -115,11 +124,12 @@ _DIGIT_RULES = (
     english_codes.HEXADECIMAL,
     *english_dates.DIGIT_RULES,
     *english_codes.DIGIT_RULES,
+    *english_money.DIGIT_RULES,
     *english_amounts.DIGIT_RULES,
     _rule(r"[0-9]+[0-9A-Za-z]*", _name),
 )
 _WORD_RULES = (
-    *english_amounts.MONEY_RULES,
+    *english_money.SIGN_RULES,
     *english_dates.WORD_RULES,
     *english_words.WORD_RULES,
     english_codes.VERSION,

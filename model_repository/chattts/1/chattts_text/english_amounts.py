@@ -1,8 +1,9 @@
-"""Numbers and what they count: money, units, percent, fractions, ranges, years, plain numbers."""
+"""Numbers and what they count: units, fractions, ranges, years, plain numbers."""
 
 import re
 
 from .aligned import Edit
+from .english_money import SCALES
 from .english_numbers import (
     cardinal,
     digits,
@@ -13,95 +14,8 @@ from .english_numbers import (
     pairs,
     year,
 )
-from .english_rules import NUMBER, Handler, Rule, groups, whole, word_before, word_set
-from .english_units import per_after, unit_after
-
-_CURRENCIES = {
-    "$": ("dollar", "dollars", "cent", "cents"),
-    "€": ("euro", "euros", "cent", "cents"),
-    "£": ("pound", "pounds", "penny", "pence"),
-    "¥": ("yen", "yen", "", ""),
-    "₩": ("won", "won", "", ""),
-    "₹": ("rupee", "rupees", "paisa", "paise"),
-    "₽": ("ruble", "rubles", "kopeck", "kopecks"),
-    "₿": ("bitcoin", "bitcoins", "", ""),
-    "CN¥": ("yuan", "yuan", "", ""),
-}
-_DOLLARS = {
-    "US": "U S",
-    "HK": "Hong Kong",
-    "NT": "New Taiwan",
-    "A": "Australian",
-    "AU": "Australian",
-    "C": "Canadian",
-    "CA": "Canadian",
-    "S": "Singapore",
-}
-_CODES = {
-    "USD": "U S dollar",
-    "EUR": "euro",
-    "GBP": "pound",
-    "JPY": "yen",
-    "CNY": "yuan",
-    "RMB": "yuan",
-    "CHF": "Swiss franc",
-    "CAD": "Canadian dollar",
-    "AUD": "Australian dollar",
-    "HKD": "Hong Kong dollar",
-    "€": "euro",
-    "¢": "cent",
-}
-_UNCOUNTED = ("yen", "yuan", "won")
-_SCALES = {
-    "k": "thousand",
-    "K": "thousand",
-    "M": "million",
-    "m": "million",
-    "mn": "million",
-    "B": "billion",
-    "bn": "billion",
-    "T": "trillion",
-    "tn": "trillion",
-}
-_BEFORE_THING = re.compile(r"[ -](?:bills?|notes?|coins?|tickets?|fees?|fines?|gifts?|coupons?)\b")
-
-
-def _money(match: re.Match[str]) -> list[Edit]:
-    """Read money with its sign in front: $3.50 is three dollars and fifty cents."""
-    text, end = match.string, match.end()
-    one, many, cent, cents = _CURRENCIES[match["sign"]]
-    if match["land"]:
-        one, many = f"{_DOLLARS[match['land']]} {one}", f"{_DOLLARS[match['land']]} {many}"
-    amount, scale = match["n"], match["scale"] or ""
-    whole_part, _, decimals = amount.partition(".")
-    thing = _BEFORE_THING.match(text, end)
-    if scale or match["last"] or not cent or len(decimals) != 2:
-        words = number(amount)
-        if match["last"]:
-            words += f" to {number(match['last'])}"
-        scale = match["scale2"] or scale
-        words += f" {_SCALES.get(scale, scale)}" if scale else ""
-        name = one if amount == "1" and not scale and not match["last"] else many
-        words += f" {one if thing else name}"
-    else:
-        said = []
-        units, hundredths = int(whole_part.replace(",", "") or 0), int(decimals)
-        if units or not hundredths:
-            said.append(f"{number(whole_part)} {one if units == 1 or thing else many}")
-        if hundredths:
-            said.append(f"{number(decimals)} {cent if hundredths == 1 else cents}")
-        words = " and ".join(said)
-    edits = whole(match, words)
-    per = per_after(text, end, match.endpos)
-    return [*edits, Edit(end, per[0], per[1])] if per else edits
-
-
-def _money_behind(match: re.Match[str]) -> list[Edit]:
-    """Read money with its code or sign behind: 5 USD, 3 €."""
-    scale = f" {_SCALES.get(match['scale'], match['scale'])}" if match["scale"] else ""
-    name = _CODES[match["code"]]
-    is_plural = (match["n"] != "1" or scale) and name not in _UNCOUNTED
-    return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
+from .english_rules import NUMBER, Handler, Rule, groups, is_measure, whole, word_before, word_set
+from .english_units import unit_after
 
 
 def _scaled(match: re.Match[str]) -> list[Edit] | None:
@@ -111,7 +25,7 @@ def _scaled(match: re.Match[str]) -> list[Edit] | None:
         return None
     if (scale == "K" and amount in ("1", "2", "4", "5", "8")) or scale == "B":
         return whole(match, f"{number(amount)} {scale}")
-    return whole(match, f"{number(amount)} {_SCALES[scale]}")
+    return whole(match, f"{number(amount)} {SCALES[scale]}")
 
 
 def _feet(match: re.Match[str]) -> list[Edit]:
@@ -197,7 +111,6 @@ _CODE_BEFORE = re.compile(
     r"(?i: number| no\.?)?(?: ?[:#]| is| was|\.)? ?\Z"
 )
 _LONGEST_CODE_WORD = 24
-_THING = re.compile(r" (?!and\b|or\b|of\b|per\b|in\b|to\b|from\b)[a-z]")
 _PAIR_WORDS = word_set("room flight route highway suite bus boeing airbus")
 _CALL_WORDS = word_set("call dial text called dialed phone hotline")
 _SMALL = (
@@ -221,8 +134,8 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     text, written = match.string, match["n"]
     is_one = written in ("1", "1.00")
     unit = unit_after(text, match.end(), match.endpos, is_one)
-    if unit and _THING.match(text, unit[0]) and word_before(text, match.start()) in ("a", "A"):
-        unit = unit_after(text, match.end(), match.endpos, is_one=True)  # "a 5 km run"
+    if unit and is_measure(text, match.start(), unit[0]):
+        unit = unit_after(text, match.end(), match.endpos, is_one=True)
     if unit:
         return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
     if text[match.end() : match.end() + 1].isalpha():
@@ -265,19 +178,8 @@ def _rule(pattern: str, handler: Handler) -> Rule:
     return Rule(re.compile(pattern), handler)
 
 
-_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMBT]|mn|bn|tn)(?![\w']))?"
-
-MONEY_RULES = (
-    _rule(
-        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥)[ ]?(?P<n>{NUMBER}){_SCALE}"
-        rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",
-        _money,
-    ),
-)
-
 DIGIT_RULES = (
-    _rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),
-    _rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|'')", _feet),
+    _rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
     _rule(
         r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4})[/⁄](?P<below>[0-9]{1,4})(?![0-9/%])",
         _fraction,

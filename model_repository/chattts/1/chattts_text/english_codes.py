@@ -33,7 +33,7 @@ def _version(match: re.Match[str]) -> list[Edit] | None:
     if not match["v"] and match["number"].count(".") < 2 and not _is_versioned(match):
         return None
     parts = match["number"].split(".")
-    is_network = not match["v"] and len(parts) == 4 and all(int(part) <= 255 for part in parts)
+    is_network = not match["v"] and len(parts) == 4 and all(len(part) <= 3 for part in parts)
     if is_network:
         return whole(match, " dot ".join(digits(part) for part in parts))
     said = [pairs(p) if len(p) == 4 else digits(p) if p[0] == "0" else cardinal(p) for p in parts]
@@ -93,9 +93,9 @@ DIGIT_RULES = (
     ),
     _rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
     _rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
-    _rule(r"(?P<v>)(?P<number>[0-9]+(?:\.[0-9]+){1,5})(?![\w%])", _version),
+    _rule(r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?![\w%])", _version),
     _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),
-    _rule(r"[0-9]+(?:-[0-9]+){2,}(?![\w-])", _grouped),
+    _rule(r"[0-9]{1,20}(?:-[0-9]{1,20}){2,9}(?![\w-])", _grouped),
     _rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),
 )
 
@@ -103,5 +103,5 @@ HEXADECIMAL = _rule(
     r"(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{7,64}|[0-9A-F]{8,64})(?![\w-])",
     _hexadecimal,
 )
-VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]+(?:\.[0-9]+){0,5})(?!\w)", _version)
+VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?!\w)", _version)
 """For words that begin with v."""

@@ -49,6 +49,14 @@ def word_before(text: str, position: int) -> str:
     return match[1] if match else ""
 
 
+_THING = re.compile(r" (?!and\b|or\b|of\b|per\b|in\b|to\b|from\b)[a-z]")
+
+
+def is_measure(text: str, start: int, end: int) -> bool:
+    """Say whether an amount describes a thing, as in "a 5 km run": then its unit is singular."""
+    return _THING.match(text, end) is not None and word_before(text, start) in ("a", "A")
+
+
 _SENTENCE_END = re.compile(r"""["')\]]*(?:\s*\Z|\s*\n|\s+["'(]*[A-Z])""")
 
 

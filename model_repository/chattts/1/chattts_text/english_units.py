@@ -97,6 +97,7 @@ _SINGULAR = {
 _BOTH = {
     "in": ("inch", "inches"),
     "″": ("inch", "inches"),
+    "′′": ("inch", "inches"),
     "ft": ("foot", "feet"),
     "′": ("foot", "feet"),
     "Hz": ("hertz", "hertz"),
@@ -164,7 +165,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         return None
     if power in ("2", "3") and unit not in _LENGTHS:
         return None
-    if unit in "′″" and _ANGLE.search(text[max(0, position - 8) : position]):
+    if unit in ("′", "″", "′′") and _ANGLE.search(text[max(0, position - 8) : position]):
         name = "minute" if unit == "′" else "second"
         return match.end(), f"{name}{'' if is_one else 's'}"
     words = UNITS[unit][0 if is_one or gap == "-" else 1]

@@ -229,7 +229,8 @@ WORD_RULES = (
     ),
     _rule(rf"(?P<word>{_either_case(_ABBREVIATIONS)})(?P<stop>\.)(?!\w)", _abbreviation),
     _rule(r"(?P<word>vs)(?P<stop>\.)?(?!\w)", _abbreviation),
-    _rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.)+[A-Z](?![\w.])|(?:[A-Za-z]\.){2,}(?!\w)", _dotted),
+    _rule(r"et al(?P<stop>\.)", _initial),
+    _rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.){1,9}[A-Z](?![\w.])|(?:[A-Za-z]\.){2,9}(?!\w)", _dotted),
     _rule(
         rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)", _initial
     ),
@@ -241,6 +242,6 @@ WORDS = frozenset(
     {word.lower() for word in (*_TITLES, *_ABBREVIATIONS, *_BEFORE_NUMBER)}
     | {word.lower() for word in (*_MONARCHS.split("|"), *_NUMBERED.split("|"))}
     | {f"{word.lower()}s" for word in _NUMBERED.split("|")}
-    | {"st", "vs", "ph"}
+    | {"st", "vs", "ph", "et"}
 )
 """Lower-case words that the rules above begin with, capitals and what has periods aside."""
