@@ -141,7 +141,12 @@ _SPELLED_TOKENS = word_set("usr etc edu io ai uk us eu au ie img api url exe")
 """Parts of addresses with a vowel that are spelled all the same."""
 
 
-_SPLIT_TOKENS = {"docx": "doc x", "gitignore": "git ignore", "localhost": "local host"}
+_SPLIT_TOKENS = {
+    "docx": "doc x",
+    "gitignore": "git ignore",
+    "localhost": "local host",
+    "README": "read me",
+}
 
 
 def read_token(token: str) -> str:

@@ -10,7 +10,7 @@ from .english_rules import Handler, Rule, ends_sentence, groups, whole, word_bef
 _TITLES = {
     "Mr": "Mister",
     "Mrs": "Missus",
-    "Ms": "Miz",
+    "Ms": "Miss",
     "Dr": "Doctor",
     "Prof": "Professor",
     "Gen": "General",
