@@ -46,7 +46,7 @@ _PACKAGES: dict[Kind, tuple[tuple[str, ...], ...]] = {
 def full_checkpoint(work: Path) -> Path:
     """Return the untrained checkpoint at the published size, made if it is not there."""
     checkpoint = work / "full"
-    if not (checkpoint / "asset").exists():
+    if not (checkpoint / "voices").exists():  # also one from before voices were files
         _build("make_checkpoint.py", "--size", "full", "--seed", str(_SEED), "--output", checkpoint)
     return checkpoint
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -184,6 +185,14 @@ def test_a_newcomer_takes_no_alias_away(tmp_path: Path) -> None:
     assert voices.find("alloy").name == "bo"
     assert voices.find("anna").name == "anna"
     assert "'alloy' already names the voice 'bo'" in errors(voices)["anna.json"]
+
+
+def test_a_file_whose_name_is_no_text_is_an_error_that_can_be_sent(tmp_path: Path) -> None:
+    voices = VoiceRegistry(tmp_path, HIDDEN, "")
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.json"))
+    path.write_text("{}")
+    assert list(errors(voices)) == ["\\udcff.json"]
+    json.dumps(voices.listing(), ensure_ascii=False).encode()
 
 
 def test_a_file_s_name_is_stronger_than_an_alias(tmp_path: Path) -> None:

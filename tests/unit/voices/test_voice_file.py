@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from chattts_voices import VoiceFile, digest, parse_voice
 from chattts_voices.strings import decode_audio_prompt, decode_speaker
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from voice_samples import HIDDEN, PROMPT, PROVENANCE, SPEAKER, TRANSCRIPT, prompt_voice, voice
 
 
@@ -74,6 +76,8 @@ def test_an_audio_prompt_may_have_a_speaker_too() -> None:
         (voice("anna", description="two\nlines"), "description: "),
         (voice("anna", aliases=["default"]), "aliases: .+none of custom, default"),
         (voice("anna", aliases=[" x"]), "aliases: "),
+        (voice("anna", aliases=["\ud800"]), "aliases: "),
+        (voice("anna", description="\ud800"), "description: "),
         (voice("anna", auditioned="yes"), "auditioned: 'yes'; allowed: true or false"),
         (voice("anna", license=""), "license: ''"),
         (voice("anna", provenance={"method": "x"}), "provenance: has no 'tool'; allowed: at least"),
@@ -121,6 +125,26 @@ def test_names_of_any_script_are_allowed(name: str) -> None:
 def test_what_is_no_json_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse_voice(content, "anna", HIDDEN)
+
+
+TEXTS = st.text(st.characters())  # with lone surrogates, which JSON can hold
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda values: st.lists(values) | st.dictionaries(TEXTS, values),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(prompt_voice("anna").keys() | {"speaker", "x", "\ud800"})), JSON)
+def test_any_value_is_read_or_refused_in_words_that_can_be_sent(field: str, value: Any) -> None:
+    for fields in (voice("anna"), prompt_voice("anna")):
+        try:
+            facts = parse({**fields, field: value}).facts
+        except ValueError as error:
+            str(error).encode()
+        else:
+            json.dumps(facts, ensure_ascii=False).encode()
 
 
 def test_a_huge_file_is_refused() -> None:

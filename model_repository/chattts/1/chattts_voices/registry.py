@@ -179,7 +179,7 @@ class VoiceRegistry:
             known[self._default] = _Known(None, content, error)
         self._known = known
         voices = {stem: file.content for stem, file in known.items() if file.content}
-        errors = {stem + SUFFIX: file.error for stem, file in known.items() if file.error}
+        errors = {_shown(stem): file.error for stem, file in known.items() if file.error}
         # who has an alias keeps it: a newcomer takes none away
         aliases = {
             alias: name
@@ -191,7 +191,7 @@ class VoiceRegistry:
                 owner = alias if alias in voices else aliases.setdefault(alias, name)
                 if owner != name:
                     message = f"aliases: {alias!r} already names the voice {owner!r}"
-                    errors.setdefault(name + SUFFIX, message)
+                    errors.setdefault(_shown(name), message)
         self._replace(_Index(voices, aliases, errors))
 
     def _load(self, stem: str, state: _State) -> _Known:
@@ -212,6 +212,11 @@ class VoiceRegistry:
             if self._index.errors.get(file) != message:
                 self._log(f"voices: {self._folder / file}: {message}")
         self._index = index
+
+
+def _shown(stem: str) -> str:
+    """Return a file's name as text that can be sent, whatever bytes it has on the disk."""
+    return (stem + SUFFIX).encode(errors="backslashreplace").decode()
 
 
 def _state(found: os.stat_result) -> _State:

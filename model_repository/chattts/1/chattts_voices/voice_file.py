@@ -28,8 +28,10 @@ CUSTOM, DEFAULT = RESERVED_NAMES = ("custom", "default")
 """What the metadata calls a speaker string, and what asks for the default voice."""
 
 _NAME = re.compile(r"\w[\w.-]{0,47}")
-_ALIAS = re.compile(r"\S(?:[^\x00-\x1f\x7f]{0,62}\S)?")
-_LINE = re.compile(r"[^\x00-\x1f\x7f]{0,2000}")
+# A lone surrogate, which JSON can hold, could not be sent to a caller.
+_PRINTABLE = r"[^\x00-\x20\x7f\ud800-\udfff]"
+_LINE = re.compile(rf"(?:{_PRINTABLE}| ){{0,2000}}")
+_ALIAS = re.compile(rf"{_PRINTABLE}(?:(?:{_PRINTABLE}| ){{0,62}}{_PRINTABLE})?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PROVENANCE = ("method", "tool", "date", "source")
@@ -164,7 +166,7 @@ def _provenance(fields: _Fields, kind: str) -> dict[str, str]:
         lambda value: (
             isinstance(value, dict)
             and len(value) <= _MAX_ITEMS
-            and all(_is_line(text) for text in value.values())
+            and all(map(_is_line, [*value, *value.values()]))
         ),
         "an object of texts of one line",
     )
@@ -235,7 +237,9 @@ class _Fields:
     def expect_no_more(self) -> None:
         """Raise ValueError if a field is left."""
         for field in self._left:
-            raise ValueError(f"{field}: unknown or not of this kind of voice; allowed: no such key")
+            raise ValueError(
+                f"{_sendable(field)}: unknown or not of this kind of voice; allowed: no such key"
+            )
 
 
 def _read_object(content: bytes) -> dict[str, Any]:
@@ -264,6 +268,10 @@ def _is_line_or_empty(value: Any) -> bool:
 
 def _is_line(value: Any) -> bool:
     return _is_line_or_empty(value) and bool(value.strip())
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _shown(value: Any) -> str:
