@@ -33,6 +33,7 @@ RANGE = rf" ?(?:{DASH}|至|到) ?"
 
 _RANGE = rf"(?P<range>{RANGE})"
 _LETTER_SCALES = {"k": 3, "K": 3, "w": 4, "M": 6, "B": 9}
+_LATITUDES = {"N": "北纬", "S": "南纬", "E": "东经", "W": "西经"}
 _SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
 _COLD = re.compile(r"(?:温|气温|零下|冷|冰|热|度|天气)[^\d，。；]{0,6}$")
 _AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$")
@@ -164,6 +165,31 @@ def _two(place: Place, scale: str | None, unit: str | None) -> bool:
     return place.is_counted or is_large or is_money or (unit is not None and unit not in PERCENTS)
 
 
+def _grouped(place: Place) -> str:
+    """Read "1 234 567", grouped by spaces."""
+    return number(place.match[0].replace(" ", ""))
+
+
+def _angle(place: Place) -> str:
+    """Read 39°54′20″."""
+    minutes, seconds = place.match["minutes"], place.match["seconds"]
+    words = f"{place.part('degrees')}度{cardinal(minutes)}分"
+    return f"{words}{number(seconds)}秒" if seconds else words
+
+
+def _latitude(place: Place) -> str:
+    """Read 39.9°N as 北纬三十九点九度."""
+    return f"{_LATITUDES[place.match['side']]}{number(place.match['degrees'])}度"
+
+
+def _feet(place: Place) -> str:
+    return f"{place.part('feet')}英尺{place.part('inches')}英寸"
+
+
+def _inches(place: Place) -> str | None:
+    return None if '"' in place.before else number(place.match["n"]) + "英寸"
+
+
 def _version(place: Place) -> str:
     """Read "2.10.3" part by part."""
     return "点".join(number(part) for part in place.match[0].split("."))
@@ -191,6 +217,17 @@ EARLY_DIGIT_RULES: tuple[Rule, ...] = (
 DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<n>\d{1,2})\.(?= |[^\d\s.A-Za-z])", _item),
     rule(r"\d(?:\.\d{1,2})(?=折)", _discount),
+    rule(r"\d{1,3}(?: \d{3}){2,4}(?![\d.]| \d)", _grouped),
+    rule(
+        r"(?P<degrees>\d{1,3})° ?(?P<minutes>\d{1,2}) ?['′’](?: ?(?P<seconds>\d{1,2}(?:\.\d{1,4})?)"
+        r"(?:[\"″”]|''|′′))?",
+        _angle,
+    ),
+    rule(r"(?P<degrees>\d{1,3}(?:\.\d{1,8})?)° ?(?P<side>[NSEW])(?![A-Za-z])", _latitude),
+    rule(r"(?P<feet>\d)['′’] ?(?P<inches>\d{1,2})(?:[\"″”]|''|′′)", _feet),
+    rule(
+        r"(?P<n>\d{1,3}(?:\.\d)?)(?:[\"″]|′′)(?= ?(?:显示|屏|电视|笔记本|平板|轮|管|的屏))", _inches
+    ),
     rule(r"\d{1,6}(?:\.\d{1,6}){2,}", _version),
     rule(
         rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_RANGE}(?P<high_sign>{_MINUS})?"

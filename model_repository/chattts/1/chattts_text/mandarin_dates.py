@@ -6,6 +6,7 @@ from .mandarin_amounts import RANGE
 from .mandarin_formulas import RATIO_BEFORE, SCORED_AFTER
 from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
+from .mandarin_units import COUNTER
 
 _CLOCK = r"(?P<h>2[0-4]|[01]?\d)[:：](?P<m>[0-5]\d)(?:[:：](?P<s>[0-5]\d)(?:\.(?P<f>\d{1,6}))?)?"
 _LASTING = re.compile(
@@ -27,6 +28,7 @@ _EVENT = re.compile(
 _YEAR_LIKE = re.compile(
     r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|.{0,3}?奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
+_YEAR_BEFORE = re.compile(r"(?:今年|去年|明年|前年|后年|年份|年度|截至|始于|迄|自)[是为]?[:： ]?$")
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
 _MONTH_BEFORE = re.compile(rf"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2]){RANGE}$", re.ASCII)
 _MONTH_AFTER = re.compile(
@@ -105,7 +107,7 @@ def _event(place: Place) -> str | None:
         return None
     if place.match["sep"] != "·" and not place.follows(_EVENT):
         return None
-    return digits(first) + digits(second)
+    return "十一" if (first, second) == ("10", "1") else digits(first) + digits(second)
 
 
 def _years(place: Place) -> str | None:
@@ -163,7 +165,8 @@ def _generation(place: Place) -> str | None:
 
 
 def _bare_year(place: Place) -> str | None:
-    return digits(place.match["y"]) if place.follows(_YEAR_LIKE) else None
+    is_announced = _YEAR_BEFORE.search(place.before) and not place.follows(COUNTER)
+    return digits(place.match["y"]) if is_announced or place.follows(_YEAR_LIKE) else None
 
 
 def _clock(place: Place) -> str | None:

@@ -107,10 +107,13 @@ def _fraction(place: Place) -> str | None:
         return f"{cardinal(over)}，{cardinal(under)}"
     if place.after[:1] == "拍":
         return cardinal(under) + cardinal(over)
-    if int(under) < 2:
-        return None
     words = f"{cardinal(under)}分之{cardinal(over)}"
     return f"{cardinal(whole)}又{words}" if whole else words
+
+
+def _listed(place: Place) -> str:
+    """Read "1/2/3" as a list."""
+    return "、".join(number(part) for part in place.match[0].split("/"))
 
 
 def _vulgar(place: Place) -> str:
@@ -145,11 +148,16 @@ def _formula(place: Place) -> str | None:
     terms = [piece["term"] for piece in pieces]
     if len(terms) == 2 and (_SCREENS.issuperset(terms) or _RESOLUTION.search(place.before)):
         return f"{digits(terms[0])}乘{digits(terms[1])}"
-    words = ""
+    has_fractions = bool(set(operators) & set("+-−×÷"))
+    words: list[str] = []
     for piece in pieces:
-        words += _OPERATORS[piece["operator"]] if piece["operator"] else ""
-        words += ("负" if piece["sign"] else "") + _term(piece["term"])
-    return words
+        term = ("负" if piece["sign"] else "") + _term(piece["term"])
+        if piece["operator"] == "/" and has_fractions:
+            words[-1] = f"{term}分之{words[-1]}"
+        else:
+            words += [_OPERATORS[piece["operator"]]] if piece["operator"] else []
+            words.append(term)
+    return "".join(words)
 
 
 def _term(written: str) -> str:
@@ -204,9 +212,10 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?![\d.]\d|\d|[A-Za-z])", _formula),
     rule(rf"(?:{NUMBER}){_POWER}(?!\d)", _power),
     rule(
-        r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4})[/⁄](?P<under>\d{1,4})(?![\d/]|\.\d)",
+        r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4}) ?[/⁄] ?(?P<under>\d{1,4})(?![\d/]|\.\d)",
         _fraction,
     ),
+    rule(r"\d{1,4}(?:/\d{1,4}){2,}(?!\d)", _listed),
     rule(rf"(?P<whole>\d{{1,4}}) ?(?P<sign>[{VULGAR}])", _vulgar),
     rule(rf"(?P<a>\d{{1,3}}){_DASH}(?P<b>\d{{1,3}})(?!\d|[-.]\d)", _score),
     rule(

@@ -46,6 +46,8 @@ _OTHERS = {
     "kph": "千米每小时",
     "rpm": "转每分",
     "r/min": "转每分",
+    "N m": "牛米",
+    "kW h": "千瓦时",
     "fps": "帧每秒",
     "bpm": "次每分",
     "dB": "分贝",
@@ -100,7 +102,7 @@ _OTHERS = {
     "db": "分贝",
     "DB": "分贝",
 }
-"""With the wrong cases that people write.
+"""With the wrong cases that people write; a dot between letters has become a space.
 
 Byte units are said by their letters: 吉字节 is correct, and nobody says it.
 """
@@ -184,13 +186,14 @@ TEMPERATURES = frozenset({"摄氏度", "华氏度"})
 _COUNTERS = (
     "个名台块角万亿千只条张件倍家种座间栋幢户口辆架艘部集场局轮回趟遍步本册卷支枝根颗粒片朵棵株头匹"
     "双对副套批样项点把杯瓶碗盘盒箱包袋桶份封幅扇起桩笔款股滴团群列道顶枚岁篇首句段页章"
-    "节秒天时位斤米吨升亩克度成组门站国省市县校男女胜者端侧边方地处"
+    "节秒天夜时位斤米吨升亩克度成组门站国省市县校男女"
+    "胜者端侧边方地处"
 )
 """Characters that count what the number before them says, so that 2 is 两 before them."""
 
 COUNTER = re.compile(
-    rf" ?(?:分(?!之)|次(?!元|方|函数|曲线|型|项)|人(?!转|称)|元(?!一次|二次|方程)|年(?!级)|"
-    rf"周(?!目)|排(?! ?\d)|室(?=[\d一二三四]厅)|小时|小组|公[里斤尺分升顷]|"
+    rf" ?(?:分(?!之)|层(?=楼)|次(?!元|方|函数|曲线|型|项)|人(?!转|称)|元(?!一次|二次|方程)|"
+    rf"年(?!级)|周(?!目)|排(?! ?\d)|室(?=[\d一二三四]厅)|小时|小组|公[里斤尺分升顷]|"
     rf"英[里尺寸镑]|海里|光年|平方|立方|摄氏|华氏|毫[米升克秒]|厘米|美[元金分]|"
     rf"[欧日港韩]元|星期|礼拜|连[胜败冠]|半|面(?!向)|行(?!业|政)|毛|"
     rf"[{_COUNTERS}])"
