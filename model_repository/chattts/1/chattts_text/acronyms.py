@@ -51,6 +51,9 @@ _KEPT = {
     "MySQL": "My S Q L",
     "NoSQL": "No S Q L",
     "OAuth": "O Auth",
+    "Ctrl": "Control",
+    "ctrl": "control",
+    "Cmd": "Command",
 }
 _VOICED = word_set("hmm hm mm mmm shh sh psst pst tsk brr pfft zzz nth mr mrs ms dr st ft vs")
 """Lower-case words without a vowel that are not letters."""
@@ -132,9 +135,13 @@ _INITIALISMS = word_set(
 
 
 def read_shouted(word: str) -> str:
-    """Say a word of a line in capitals: a word, unless it is a well-known abbreviation."""
-    is_spelled = word in _INITIALISMS or not _VOWEL.search(word)
-    return " ".join(word) if is_spelled and len(word) > 1 else word
+    """Say a word of a line in capitals: a word, unless it is a well-known abbreviation.
+
+    A word that would be spelled elsewhere comes back in small letters, so that it stays a word.
+    """
+    if len(word) > 1 and (word in _INITIALISMS or not _VOWEL.search(word)):
+        return " ".join(word)
+    return word if "'" in word or len(word) == 1 or is_said(word) else word.lower()
 
 
 _SPELLED_TOKENS = word_set("usr etc edu io ai uk us eu au ie img api url exe")

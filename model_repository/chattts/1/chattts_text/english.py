@@ -22,7 +22,7 @@ from .english_rules import Handler, Rule, groups, whole
 from .language import LATIN
 
 _ITEM = re.compile(
-    rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
+    rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|!(?==)|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
     rf"|[(](?=[0-9]{{3}}\))|[{english_words.ROMAN_SIGN}½⅓⅔¼¾⅕-⅞²³]"
 )
 
@@ -41,12 +41,16 @@ def _range(match: re.Match[str]) -> list[Edit] | None:
     is_spaced = before.endswith(" ")
     if (is_spaced and not match["space"]) or not _AMOUNT_BEFORE.search(before.rstrip(" ")):
         return None
-    is_sum = match["rest"] is not None
-    if is_spaced and match["dash"] in "-−":
-        left = re.search(r"[0-9]+(?:\.[0-9]+)?\Z", before.rstrip(" "))
-        is_sum = is_sum or left is None or float(left[0]) >= float(match["next"])
-    words = "minus" if is_sum else "to"
-    return groups(match, dash=words)
+    left = _NUMBER_BEFORE.search(before.rstrip(" "))
+    first, second = float(left[0]) if left else 0.0, float(match["next"])
+    is_falling = left is not None and first >= second
+    if match["rest"] is not None or (is_spaced and match["dash"] in "-−" and is_falling):
+        return groups(match, dash="minus")
+    is_name = is_falling and (second >= 100 or first == second >= 10)  # 747-400, 50-50
+    return groups(match, dash=" " if is_name else "to")
+
+
+_NUMBER_BEFORE = re.compile(r"[0-9]+(?:\.[0-9]+)?\Z")
 
 
 def _minus(match: re.Match[str]) -> list[Edit]:
@@ -74,7 +78,8 @@ def _name(match: re.Match[str]) -> list[Edit]:
 
 
 def _word(match: re.Match[str]) -> list[Edit]:
-    said = read_word(match[0])
+    is_constant = "_" in match.string[max(0, match.start() - 1) : match.end() + 1]
+    said = (read_shouted if is_constant and match[0].isupper() else read_word)(match[0])
     return whole(match, said) if said != match[0] else []
 
 
@@ -99,8 +104,12 @@ _SIGN_RULES = (
     ),
     _rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
     _rule(r"(?:(?<!\w)[~≈∼]|(?<![\w ])[~≈∼] )" + _NUMBER_NEXT, _said("about")),
-    _rule(r"(?<![\w\s])<" + _NUMBER_NEXT, _said("less than")),
-    _rule(r"(?<![\w\s])>" + _NUMBER_NEXT, _said("more than")),
+    _rule(r"(?<!\w)<" + _NUMBER_NEXT, _said("less than")),
+    _rule(r"(?<!\w)>" + _NUMBER_NEXT, _said("more than")),
+    _rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
+    _rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
+    _rule(r"&&", _said("and")),
+    _rule(r"\|\|", _said("or")),
     _rule(r"<=", _said("is at most")),
     _rule(r">=", _said("is at least")),
     _rule(r"!=", _said("is not equal to")),
@@ -134,6 +143,7 @@ _WORD_RULES = (
     *english_words.WORD_RULES,
     english_codes.VERSION,
     english_codes.HEXADECIMAL,
+    _rule(r"[A-Z]\.(?=[0-9]{3,4}(?!\w))", lambda match: whole(match, f"{match[0][0]} ")),
     _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
     _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
     Rule(english_units.BARE, lambda m: whole(m, english_units.bare_words(*m.group(1, 2, 3)))),
@@ -142,7 +152,7 @@ _WORD_RULES = (
 )
 _SHOUTED_RULES = (*_WORD_RULES[:-1], _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _shouted))
 _PLAIN_WORD = _WORD_RULES[-1:]
-_KEYWORDS = english_dates.WORDS | english_words.WORDS
+_KEYWORDS = english_dates.WORDS | english_words.WORDS | {"rs"}
 _READ_FROM_DIGITS = frozenset("0123456789½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
 _SHOWS_MORE = frozenset("0123456789.$¥/#+")
 """Behind a word: it may be more than a word."""

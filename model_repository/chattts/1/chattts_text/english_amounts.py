@@ -42,16 +42,20 @@ _VULGAR = {
 }  # fmt: skip
 
 
+_SEASON = re.compile(r"(?:19|20)[0-9]{2}[/⁄][0-9]{2}")
+
+
 def _fraction(match: re.Match[str]) -> list[Edit]:
     above, below, count = match["above"], match["below"], match["whole"]
-    pair = f"{above}/{below}"
-    if pair in ("24/7", "9/11", "50/50", "20/20"):
-        return whole(match, f"{cardinal(above)} {cardinal(below)}")
-    is_rating = word_before(match.string, match.start()).lower() in _RATED
     if count:
         return _counted(match, f"{cardinal(count)} and {fraction(above, below)}")
-    if is_rating or match.string.startswith(" stars", match.end()):
-        return whole(match, f"{cardinal(above)} out of {cardinal(below)}")
+    is_rating = word_before(match.string, match.start()).lower() in _RATED
+    if is_rating or "." in above or match.string.startswith(" stars", match.end()):
+        return whole(match, f"{number(above)} out of {cardinal(below)}")
+    if _SEASON.fullmatch(match[0]):
+        return whole(match, f"{year(above)} {cardinal(below)}")
+    if match[0] in ("24/7", "9/11") or (10 <= int(below) <= int(above) < 100):
+        return whole(match, f"{cardinal(above)} {cardinal(below)}")
     return _counted(match, fraction(above, below))
 
 
@@ -73,7 +77,8 @@ def _multiplied(match: re.Match[str]) -> list[Edit]:
     """Read the first factor of 3x4, 3 × 4 or 1920x1080, and the sign."""
     before = match["n"]
     is_size = len(before) >= 3 and len(match["next"]) >= 3
-    by = match["sign"] == "x" or (match["sign"] == "×" and is_size)
+    sign = match["sign"] or match["tight"]
+    by = sign == "x" or (sign == "×" and is_size)
     words = pairs(before) if is_size and before.isdecimal() else number(before)
     edits = [Edit(*match.span("n"), words), Edit(*match.span("op"), " by " if by else " times ")]
     following = match["next"]
@@ -156,6 +161,8 @@ def _integer(text: str, start: int, end: int, written: str) -> str:
         return digits(written)
     if lower in _PAIR_WORDS or _STREET.match(text, end):
         return model_number(written)
+    if size == 5 and len(before) == 2 and before.isupper():
+        return digits(written)  # the postal code behind a state
     if size > 6 and not written.endswith("000"):
         return digits(written)
     if size == 4:
@@ -174,6 +181,23 @@ def _four(text: str, end: int, written: str, before: str) -> str:
     return pairs(written) if _NAME.search(before) else cardinal(written)
 
 
+def _spaced(match: re.Match[str]) -> list[Edit]:
+    """Read 1 000 000 and 1.000.000."""
+    return whole(match, cardinal(match["n"].replace(" ", "").replace(".", "")))
+
+
+def _scientific(match: re.Match[str]) -> list[Edit]:
+    power = match["power"].lstrip("+")
+    sign = "minus " if power[0] in "-−" else ""
+    words = f"times ten to the power of {sign}{cardinal(power.lstrip('-−'))}"
+    return whole(match, f"{number(match['n'])} {words}")
+
+
+def _suffixed(match: re.Match[str]) -> list[Edit]:
+    """Read 802.11ax, its letters one by one."""
+    return whole(match, f"{number(match['n'])} {' '.join(match['suffix'])}")
+
+
 def _rule(pattern: str, handler: Handler) -> Rule:
     return Rule(re.compile(pattern), handler)
 
@@ -181,12 +205,14 @@ def _rule(pattern: str, handler: Handler) -> Rule:
 DIGIT_RULES = (
     _rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
     _rule(
-        r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4})[/⁄](?P<below>[0-9]{1,4})(?![0-9/%])",
+        r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
+        r"(?P<below>[0-9]{1,4})(?![0-9/%])",
         _fraction,
     ),
     _rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
     _rule(
-        rf"(?P<n>{NUMBER})(?P<op>[ ]?(?P<sign>[x×*])[ ]?)(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
+        rf"(?P<n>{NUMBER})(?P<op>[ ](?P<sign>[x×*])[ ]|(?P<tight>[x×*]))"
+        r"(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
         _multiplied,
     ),
     _rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?![\w])", _times),
@@ -197,5 +223,8 @@ DIGIT_RULES = (
     ),
     _rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
     _rule(r"(?P<n>[0-9]+(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
+    _rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
+    _rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
     _rule(rf"(?P<n>{NUMBER})", _plain),
+    _rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?!\w)", _suffixed),
 )

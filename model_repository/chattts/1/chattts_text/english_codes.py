@@ -30,8 +30,11 @@ def _phone(match: re.Match[str]) -> list[Edit] | None:
 
 def _version(match: re.Match[str]) -> list[Edit] | None:
     """Read v2.10.3 as "version two point ten point three"."""
-    if not match["v"] and match["number"].count(".") < 2 and not _is_versioned(match):
+    points = match["number"].count(".")
+    if not match["v"] and points < 2 and not _is_versioned(match):
         return None
+    if match["v"] == "V" and not points:
+        return None  # an engine
     parts = match["number"].split(".")
     is_network = not match["v"] and len(parts) == 4 and all(len(part) <= 3 for part in parts)
     if is_network:
@@ -60,11 +63,12 @@ def _grouped(match: re.Match[str]) -> list[Edit]:
 
 
 def _hexadecimal(match: re.Match[str]) -> list[Edit] | None:
-    """Spell a long run of hexadecimal digits, or a UUID."""
+    """Spell a long run of hexadecimal digits, a UUID or a hardware address."""
     text = match[0]
     if not any(one.isdigit() for one in text) or not any(one.isalpha() for one in text):
         return None
-    said = (" ".join(digits(one) or one for one in group) for group in text.split("-"))
+    groups = re.split("[-:]", text)
+    said = (" ".join(digits(one) or one for one in group) for group in groups)
     return whole(match, ", ".join(said))
 
 
@@ -100,7 +104,8 @@ DIGIT_RULES = (
 )
 
 HEXADECIMAL = _rule(
-    r"(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{7,64}|[0-9A-F]{8,64})(?![\w-])",
+    r"(?:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+    r"|[0-9a-f]{7,64}|[0-9A-F]{8,64})(?![\w-])",
     _hexadecimal,
 )
 VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?!\w)", _version)

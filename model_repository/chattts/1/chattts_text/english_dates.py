@@ -27,8 +27,10 @@ _DAYS = {
     "sat": "Saturday",
     "sun": "Sunday",
 }
+_DAY = r"(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)"
 _RANK = r"(?:st|nd|rd|th)?"
 _DATE_WORDS = word_set("on by before after until till since due from dated for through")
+_DATE_WORDS |= {*_DAYS, *(name.lower() for name in _DAYS.values())}
 _CENTURY_CUT = 69
 """Two-digit years below are of this century."""
 
@@ -193,9 +195,16 @@ def _duration(match: re.Match[str]) -> list[Edit] | None:
 def _weekday(match: re.Match[str]) -> list[Edit] | None:
     is_dated = match["date"] is not None
     is_sentence = ends_sentence(match.string, match.end()) and not is_dated
-    if match["day"].lower() in ("sat", "sun") and not is_dated:
+    is_word_too = match["day"].lower() in ("sat", "sun") or not match["stop"]
+    if is_word_too and not is_dated:
         return None
     return groups(match, head=_DAYS[match["day"].lower()] + ("." if is_sentence else ""))
+
+
+def _name_range(match: re.Match[str]) -> list[Edit]:
+    """Read Mon-Fri and Jan–Mar."""
+    first, last = (_DAYS.get(name.lower()) or _full(name) for name in match.group("a", "b"))
+    return groups(match, a=first, dash=" to ", b=last)
 
 
 def _rule(pattern: str, handler: Handler) -> Rule:
@@ -215,8 +224,10 @@ WORD_RULES = (
     ),
     _rule(rf"(?P<month>{_MONTH}\b\.?),?[ ](?P<year>[12][0-9]{{3}})(?![0-9])", _month_year),
     _rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
+    _rule(rf"(?P<a>{_DAY})(?P<dash>[-–])(?P<b>{_DAY})(?!\w)", _name_range),
+    _rule(rf"(?P<a>{_MONTH})(?P<dash>[-–])(?P<b>{_MONTH})(?!\w)", _name_range),
     _rule(
-        r"(?P<head>(?P<day>(?i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\.)"
+        rf"(?P<head>(?P<day>{_DAY})(?P<stop>\.)?)(?!\w)"
         rf"(?P<date>(?=,?[ ](?:[0-9]|{_MONTH}\b)))?",
         _weekday,
     ),

@@ -16,6 +16,8 @@ _CURRENCIES = {
     "₹": ("rupee", "rupees", "paisa", "paise"),
     "₽": ("ruble", "rubles", "kopeck", "kopecks"),
     "₿": ("bitcoin", "bitcoins", "", ""),
+    "R$": ("real", "reais", "centavo", "centavos"),
+    "Rs": ("rupee", "rupees", "paisa", "paise"),
     "CN¥": ("yuan", "yuan", "", ""),
 }
 _DOLLARS = {
@@ -103,7 +105,8 @@ _SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMBT]|mn|bn|tn)
 
 SIGN_RULES = (
     _rule(
-        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥)[ ]?(?P<n>{NUMBER}){_SCALE}"
+        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))\.?[ ]?"
+        rf"(?P<n>{NUMBER}){_SCALE}"
         rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",
         _money,
     ),

@@ -2,7 +2,7 @@
 
 import re
 
-from .english_rules import word_set
+from .english_rules import ends_sentence, word_set
 
 _SINGULAR = {
     "km": "kilometer",
@@ -131,6 +131,8 @@ _POWERS = {"²": "square", "2": "square", "³": "cubic", "3": "cubic"}
 _LENGTHS = word_set("km cm mm nm m in ft yd mi")
 _AMBIGUOUS = word_set("A N J t d us in cal MP l ha bit")
 """Read as units only where they touch the number: "5 A students", "5 in a row"."""
+_DOTTED = word_set("ft in lb lbs oz yd mi gal tsp tbsp hr hrs min mins sec secs yr yrs wk mph")
+"""May have a period that is no full stop."""
 
 _ANY = "|".join(sorted(UNITS, key=len, reverse=True))
 _POWER = "[²³]|[23](?![0-9])"
@@ -141,7 +143,9 @@ _UNIT = re.compile(
 )
 _ANGLE = re.compile(r"[°′][0-9.]+\Z")
 _PER = re.compile(
-    rf"/(?P<per>{_ANY}|day|week|month|year|hour|minute|second|person|night|mo)(?![\w'/])"
+    rf"/(?P<per>{_ANY}|day|week|month|year|hour|minute|second|person|night|mo|"
+    r"share|unit|user|seat|ticket|item|page|head|piece|visit|call|word|token|request|sheet|box|acre)"
+    r"(?![\w'/])"
 )
 
 
@@ -160,8 +164,10 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     match = _UNIT.match(text, position, end)
     if not match:
         return None
-    gap, unit, power = match["gap"], match["unit"], match["power"]
-    if unit in _AMBIGUOUS and gap and not match["area"]:
+    gap, unit, power, stop = match["gap"], match["unit"], match["power"], match.end()
+    if text.startswith(".", stop) and unit in _DOTTED and not ends_sentence(text, stop + 1):
+        stop += 1
+    elif unit in _AMBIGUOUS and gap and not match["area"]:
         return None
     if power in ("2", "3") and unit not in _LENGTHS:
         return None
@@ -177,7 +183,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         words = f"{'square' if match['area'][0] == 's' else 'cubic'} {words}"
     if match["per"]:
         words += per_words(match["per"], match["per_power"])
-    return match.end(), f"{gap}{words}"
+    return stop, f"{gap}{words}"
 
 
 BARE = re.compile(

@@ -50,6 +50,7 @@ _ABBREVIATIONS = {
     "assn": "association",
     "univ": "university",
     "avg": "average",
+    "cf": "compare",
     "misc": "miscellaneous",
     "tel": "telephone",
     "incl": "including",
@@ -124,7 +125,9 @@ def _abbreviation(match: re.Match[str]) -> list[Edit]:
 
 
 def _numbered(match: re.Match[str]) -> list[Edit]:
-    return groups(match, head=_cased(match["word"], _BEFORE_NUMBER[match["word"].lower()]) + " ")
+    head = _cased(match["word"], _BEFORE_NUMBER[match["word"].lower()]) + " "
+    value = roman(match["roman"] or "")
+    return groups(match, head=head, roman=cardinal(str(value)) if value else None)
 
 
 def _latin(match: re.Match[str]) -> list[Edit]:
@@ -222,10 +225,15 @@ def _either_case(words: dict[str, str]) -> str:
 WORD_RULES = (
     _rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
     _rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
-    _rule(rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)(?=[ ]?[A-Z])", _title),
+    _rule(
+        rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)(?=[ ]?(?:[A-Z]|(?:&|and)[ ](?:Mrs?|Ms|Dr)\b))",
+        _title,
+    ),
     _rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
     _rule(
-        rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)(?=[0-9{ROMAN_SIGN}])", _numbered
+        rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)"
+        rf"(?:(?=[0-9{ROMAN_SIGN}])|(?P<roman>[IVXLC]+)(?![\w']))",
+        _numbered,
     ),
     _rule(rf"(?P<word>{_either_case(_ABBREVIATIONS)})(?P<stop>\.)(?!\w)", _abbreviation),
     _rule(r"(?P<word>vs)(?P<stop>\.)?(?!\w)", _abbreviation),
