@@ -30,6 +30,7 @@ _YEAR_LIKE = re.compile(
 )
 _YEAR_BEFORE = re.compile(r"(?:今年|去年|明年|前年|后年|年份|年度|截至|始于|迄|自)[是为]?[:： ]?$")
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_MONTH_FOLLOWS = re.compile(r" ?年 ?\d{1,2} ?月", re.ASCII)
 _MONTH_BEFORE = re.compile(rf"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2]){RANGE}$", re.ASCII)
 _MONTH_AFTER = re.compile(
     rf"{RANGE}(?:(?:19|20)\d\d\.(?:0?[1-9]|1[0-2])(?![\d.])|至?今|现在)", re.ASCII
@@ -132,6 +133,8 @@ def _year(place: Place) -> str | None:
     """Read 2008年 digit by digit, but 1000年 and 2000年的历史 as an amount."""
     written = place.match["y"]
     if _ERA.search(place.before):
+        return digits(written)
+    if place.follows(_MONTH_FOLLOWS):
         return digits(written)
     if len(written) == 3:
         return None

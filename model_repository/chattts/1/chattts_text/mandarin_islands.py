@@ -19,6 +19,10 @@ _SPACED = "|".join(
 )
 """Units that may stand apart from their number: "A" and "t" are seldom units there."""
 
+_LONG = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True) if len(unit) > 1)
+"""Units that no spelled letter can be taken for."""
+
+_NUMERALS = "零一二三四五六七八九十百千万亿两几半数多"
 _BEFORE = r"(?<![A-Za-z\d.])"
 _NAMED_BY_NUMBER = (
     "层|座|栋|幢|出口|口|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
@@ -40,22 +44,22 @@ _PATTERNS = tuple(
         rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
         rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",
-        rf"{_CODE}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z])",
-        rf"{_CODE}(?P<zh>\d{{2,16}})",
+        rf"{_CODE}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z\d])",
+        rf"{_CODE}(?P<zh>\d{{2,16}})(?!\d)",
         rf"{_BEFORE}(?P<zh>\d{{1,4}}(?:\.\d{{1,2}})?[A-Z](?![A-Za-z\d])\+?)",
         rf"{_BEFORE}(?P<zh>\d[\d.]{{0,12}}° ?[NSEW])(?![A-Za-z])",
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
         r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
         r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",
         rf"(?P<zh>{ROMAN})",
-        rf"(?<=[零一二三四五六七八九十百千万亿两几半数每多])(?P<zh> ?(?:{_SPACED})(?![A-Za-z\d]))",
+        rf"(?<=[{_NUMERALS}每])(?P<zh>[mgsh]| ?(?:{_LONG}))(?![A-Za-z\d])",
         rf"(?<=[元块次个])/(?P<zh>{_SPACED})(?![A-Za-z\d])",
     )
 )
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
 _LATIN_BEFORE = re.compile(r"[A-Za-z],? $")
 _LATIN_AFTER = re.compile(r"[.,]? ?[A-Za-z]")
-_CAN_HOLD = re.compile("[0-9IVXLC每零一二三四五六七八九十百千万亿两几半数多元块次个]")
+_CAN_HOLD = re.compile(rf"[\dIVXLC{_NUMERALS}每元块次个]", re.ASCII)
 
 
 def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

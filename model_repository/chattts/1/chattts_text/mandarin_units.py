@@ -46,8 +46,8 @@ _OTHERS = {
     "kph": "千米每小时",
     "rpm": "转每分",
     "r/min": "转每分",
-    "N m": "牛米",
-    "kW h": "千瓦时",
+    "N·m": "牛米",
+    "kW·h": "千瓦时",
     "fps": "帧每秒",
     "bpm": "次每分",
     "dB": "分贝",
@@ -102,7 +102,7 @@ _OTHERS = {
     "db": "分贝",
     "DB": "分贝",
 }
-"""With the wrong cases that people write; a dot between letters has become a space.
+"""With the wrong cases that people write.
 
 Byte units are said by their letters: 吉字节 is correct, and nobody says it.
 """
