@@ -83,7 +83,7 @@ class AlignedText:
             else:
                 sources += [source] * len(edit.text)
             if edit.note:
-                notes.append(Note(edit.note, *source, edit.text))
+                notes.append(Note(edit.note, *source, edit.text.strip()))
             done = edit.end
         texts.append(self.text[done:])
         sources += self.sources[done:]

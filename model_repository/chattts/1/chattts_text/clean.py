@@ -3,26 +3,28 @@
 What looks the same becomes the same: full-width letters, digits and signs become ASCII (Chinese
 punctuation stays), compatibility forms what they stand for, accented Latin letters plain ones,
 digits of other scripts ASCII. Superscripts, fractions, Roman and circled numbers stay: the number
-rules read them. Angle signs around words are brackets, not signs of order. Invisible characters
-vanish without a warning, because nobody would read them; private, unassigned and broken ones may
-have been meant as something, so they are listed.
+rules read them. Angle signs around words are brackets, not signs of order; quotes and square
+brackets only part words. Invisible characters vanish without a warning, because nobody would read
+them; private, unassigned and broken ones may have been meant as something, so they are listed.
+Words longer than a token model's longest word are parted.
 """
 
 import html
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
 from .language import HAN
 
-_PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】「」“”…—"
+_PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】…—"
 _ODD = re.compile(
     r"(?P<open><|&lt;)(?=[^\s<>&0-9=](?:[^<>&\n]{0,30}[^\s<>&])?(?P<close>>|&gt;))"
     r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
+    r"|(?P<part>[\[\]{}“”「」『』]|(?<!\d)\")"
     r"|\r\n"
     rf"|[^{_PLAIN}]|[\uf900-\ufaff\U0002f800-\U0002fa1f]"
 )
@@ -83,10 +85,14 @@ _SIGNS = {
     "\uff65": "·",
 }
 _LISTED = "dropped_control"
+_MAX_WORD = 60
+"""Longer Latin words are parted; tokenizers give up at about 100 letters."""
+_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{_MAX_WORD + 1},}}")
 
 
 def stage(text: str, context: Context) -> Iterable[Edit]:
     """See above."""
+    yield from parted(text)
     bracket_end = -1
     for match in _ODD.finditer(text):
         start, end = match.span()
@@ -96,6 +102,8 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             yield Edit(match.start("close"), bracket_end, "〉")
         elif end == bracket_end:
             continue
+        elif match["part"]:
+            yield Edit(start, end, " ")
         elif match["apostrophe"]:
             if match[0] != "'":
                 yield Edit(start, end, "'")
@@ -111,6 +119,13 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             replacement, note = plain(match[0])
             if replacement != match[0]:
                 yield Edit(start, end, replacement, note)
+
+
+def parted(text: str) -> Iterator[Edit]:
+    """Yield spaces inside Latin words that no token model can read as one."""
+    for word in _LONG_WORD.finditer(text):
+        for position in range(word.start() + _MAX_WORD, word.end(), _MAX_WORD):
+            yield Edit(position, position, " ")
 
 
 @lru_cache(maxsize=8192)

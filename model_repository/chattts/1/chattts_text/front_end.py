@@ -41,6 +41,8 @@ _STAGES: tuple[tuple[str, Stage], ...] = (
 )
 _SAFETY = frozenset({"markup", "readability", "spacing"})
 """Run without normalization too."""
+_REPEATED = frozenset({"clean", "normalize", "script", "readability", "spacing"})
+_MAX_ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,25 @@ class FrontEnd:
         for name, stage in _STAGES:
             if _runs(name, switches):
                 aligned = aligned.edited(_edits(stage, aligned, context))
+        if switches.normalize:
+            aligned = _settled(aligned, context)
         segments = cut(aligned, context, self._limits if is_split else None)
         return PreparedText(tuple(segments), aligned, tuple(as_warnings(aligned.notes, text)))
+
+
+def _settled(aligned: AlignedText, context: Context) -> AlignedText:
+    """Repeat stages until they find nothing to do: what one has left may show another a word.
+
+    So the spoken text, written again, is spoken the same.
+    """
+    for _ in range(_MAX_ROUNDS):
+        before = aligned.text
+        for name, stage in _STAGES:
+            if name in _REPEATED and _runs(name, context.switches):
+                aligned = aligned.edited(_edits(stage, aligned, context))
+        if aligned.text == before:
+            break
+    return aligned
 
 
 def _runs(stage: str, switches: Switches) -> bool:

@@ -3,7 +3,7 @@
 After this stage the vocabulary has everything but punctuation, which spacing.py puts in order. Han
 get a homophone. Letters of scripts that the model was not trained on follow the switch
 `on_unsupported`, even where the vocabulary has them. Words longer than a token model's longest
-word are parted.
+word are parted. What is left out leaves a space, so that its neighbours do not grow together.
 """
 
 import re
@@ -11,17 +11,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from .aligned import Edit
+from .clean import parted
 from .context import PLACEHOLDER, Context
 from .homophones import homophone
 from .language import HAN
 from .marks import UNHEARD, WRITTEN
 
-_MAX_WORD = 60
-"""Longer Latin words are parted; tokenizers give up at about 100 letters."""
-
 _READABLE = rf"A-Za-z0-9\s{HAN}{PLACEHOLDER}{re.escape(''.join({*WRITTEN, *UNHEARD}))}"
 _FOREIGN = re.compile(rf"[^{_READABLE}]")
-_LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{_MAX_WORD + 1},}}")
 _HAN = re.compile(rf"[{HAN}]")
 _IGNORED = re.compile(rf"[\s{PLACEHOLDER}{re.escape(''.join({*WRITTEN, *UNHEARD}))}]+")
 _MAX_SHOWN = 20
@@ -54,8 +51,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
     foreign = _FOREIGN.search(text)
     if foreign:
         yield from _foreign(text, foreign.start(), context)
-    if _LONG_WORD.search(text):
-        yield from _parted(text)
+    yield from parted(text)
     bare = _IGNORED.sub("", text) if not foreign else ""
     if foreign or not context.vocabulary.has(bare):
         yield from _unknown(text, context)
@@ -69,7 +65,7 @@ def _foreign(text: str, start: int, context: Context) -> Iterator[Edit]:
         script = _script(text[position])
         if script is None:
             if _is_surrogate(text[position]) or not context.vocabulary.has(text[position]):
-                yield Edit(position, position + 1, "", "unreadable")
+                yield Edit(position, position + 1, " ", "unreadable")
             position += 1
             continue
         end = position + 1
@@ -86,7 +82,7 @@ def _unsupported(text: str, start: int, end: int, script: str, context: Context)
     if wanted == "error":
         raise UnsupportedScriptError(script, letters, start)
     if wanted == "skip":
-        return Edit(start, end, "", "dropped_script")
+        return Edit(start, end, " ", "dropped_script")
     return Edit(start, end, f" {_spelled(letters)} ", "spelled_script")
 
 
@@ -112,12 +108,6 @@ def _is_surrogate(character: str) -> bool:
     return "\ud800" <= character <= "\udfff"
 
 
-def _parted(text: str) -> Iterator[Edit]:
-    for word in _LONG_WORD.finditer(text):
-        for position in range(word.start() + _MAX_WORD, word.end(), _MAX_WORD):
-            yield Edit(position, position, " ")
-
-
 def _unknown(text: str, context: Context) -> Iterator[Edit]:
     """Yield edits for Han, and plain letters and digits, that the vocabulary lacks."""
     has = context.vocabulary.has
@@ -134,4 +124,4 @@ def _unknown(text: str, context: Context) -> Iterator[Edit]:
                 unknown[character] = homophone(character, context.vocabulary) or ""
     for match in re.finditer(f"[{re.escape(''.join(unknown))}]", text):
         spoken = unknown[match[0]]
-        yield Edit(*match.span(), spoken, "homophone" if spoken else "unreadable")
+        yield Edit(*match.span(), spoken or " ", "homophone" if spoken else "unreadable")

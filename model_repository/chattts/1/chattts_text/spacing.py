@@ -2,12 +2,12 @@
 
 What stands between two words is read as a whole and becomes one mark, one space or nothing: the
 strongest mark that is written there, in the width of the language around it; a line break is a
-comma, a blank line a full stop. Between Han and Latin is one space, inside Han none. Control tokens
-are looked through. Idempotent: what it makes it leaves alone.
+comma, a blank line a full stop. Between Han and Latin is one space, inside Han none. Pauses come
+after the mark; control tokens are looked through. Idempotent: what it makes it leaves alone.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from .aligned import Edit
@@ -26,10 +26,12 @@ _NEW_SENTENCE = re.compile(r"[A-Z]|$")
 _WORD = re.compile(r"[^\W_]")
 _HAN = re.compile(rf"[{HAN}]")
 _TOKEN = re.compile(rf"[{PLACEHOLDER}]")
+_PAUSE = "\ue000"
+"""Stands for any pause while gaps are looked at."""
 _MARKS = "".join({*WRITTEN, *UNHEARD})
 _INSIDE_WORD = rf"(?<=[{LATIN}])['-](?=[{LATIN}])|(?<=[0-9])[.,:/-](?=[0-9])"
 _BETWEEN = re.compile(
-    rf"(?P<gap>(?:(?!{_INSIDE_WORD})[\s{re.escape(_MARKS)}])+)"
+    rf"(?P<gap>(?:(?!{_INSIDE_WORD})[\s{_PAUSE}{re.escape(_MARKS)}])+)"
     rf"|(?<=[{HAN}])(?=[{LATIN}])|(?<=[{LATIN}])(?=[{HAN}])"
 )
 """What is between two words, or the place where two of different scripts meet."""
@@ -48,29 +50,49 @@ class _Gap(NamedTuple):
 
 def stage(text: str, context: Context) -> Iterable[Edit]:
     """See above; without normalization only what keeps the prompt safe."""
-    text = context.with_readings(text)
-    pauses = {position for position, _ in context.pauses(text)}
-    yield from _leading(text, pauses)
+    pauses = dict.fromkeys(position for position, _ in context.pauses(text))
+    shown = _shown(context.with_readings(text), pauses)
+    first_word = _WORD.search(shown)
+    start = first_word.start() if first_word else len(text)
+    yield from _leading(pauses, start)
     if not context.switches.normalize:
-        yield from _safe(text, context)
+        yield from _safe(shown, context)
         return
-    gaps = [_gap(text, *match.span("gap")) for match in _BETWEEN.finditer(text) if match["gap"]]
-    for gap, has_han in zip(gaps, _sentences_with_han(text, gaps), strict=True):
-        wanted = _wanted(text, gap, has_han, pauses, context)
+    matches = list(_BETWEEN.finditer(shown))
+    gaps = [_gap(shown, *match.span("gap")) for match in matches if match["gap"]]
+    for gap, has_han in zip(gaps, _sentences_with_han(shown, gaps), strict=True):
+        if gap.start < start:
+            yield from _before_words(text, gap, pauses)
+            continue
+        kept = "".join(text[i] for i in range(gap.start, gap.end) if i in pauses)
+        wanted = _wanted(shown, gap, has_han, context) + kept
         if wanted != text[gap.start : gap.end]:
             yield Edit(gap.start, gap.end, wanted)
-    for match in _BETWEEN.finditer(text):
+    for match in matches:
         if not match[0]:
             yield Edit(match.start(), match.start(), " ")
 
 
-def _leading(text: str, pauses: set[int]) -> Iterator[Edit]:
+def _shown(text: str, pauses: Iterable[int]) -> str:
+    """Return the text with all pauses as one character that is no placeholder."""
+    characters = list(text)
+    for position in pauses:
+        characters[position] = _PAUSE
+    return "".join(characters)
+
+
+def _leading(pauses: Iterable[int], first_word: int) -> Iterator[Edit]:
     """Leave out a pause before the first word: nothing has begun that it could interrupt."""
-    word = _WORD.search(text)
-    for position in sorted(pauses):
-        if word and position > word.start():
-            return
-        yield Edit(position, position + 1, "", "dropped_pause")
+    for position in pauses:
+        if position < first_word:
+            yield Edit(position, position + 1, "", "dropped_pause")
+
+
+def _before_words(text: str, gap: _Gap, pauses: Container[int]) -> Iterator[Edit]:
+    """Leave out marks and spaces before the first word; _leading does the pauses."""
+    for position in range(gap.start, gap.end):
+        if position not in pauses:
+            yield Edit(position, position + 1, "")
 
 
 def _safe(text: str, context: Context) -> Iterator[Edit]:
@@ -116,10 +138,8 @@ def _sentences_with_han(text: str, gaps: list[_Gap]) -> Iterator[bool]:
     yield from [_HAN.search(text, start) is not None] * waiting
 
 
-def _wanted(text: str, gap: _Gap, has_han: bool, pauses: set[int], context: Context) -> str:
-    """Return what is to stand between two words."""
-    if gap.start == 0 or (gap.start - 1 in pauses and gap.mark not in SENTENCE_ENDS):
-        return ""
+def _wanted(text: str, gap: _Gap, has_han: bool, context: Context) -> str:
+    """Return what is to stand between two words, besides pauses."""
     left, right = text[gap.start - 1], text[gap.end : gap.end + 1]
     if gap.mark is None:
         return " " if right and _needs_space(left, right, text[gap.start : gap.end]) else ""
@@ -130,7 +150,7 @@ def _wanted(text: str, gap: _Gap, has_han: bool, pauses: set[int], context: Cont
 def _needs_space(left: str, right: str, written: str) -> bool:
     has_han = bool(_HAN.match(left)), bool(_HAN.match(right))
     if _TOKEN.match(left) or _TOKEN.match(right):
-        return not any(has_han) and any(character.isspace() for character in written)
+        return not any(has_han) and any(one.isspace() or one == _PAUSE for one in written)
     return not all(has_han)
 
 
