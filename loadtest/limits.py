@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import statistics
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -60,18 +61,18 @@ def streams(server: EmbeddedServer, number_of: int, is_read: bool) -> Iterator[N
             client = stack.enter_context(ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S))
             opened.append(stack.enter_context(client.stream(_LONG_TEXT, **steps(2048, seed))))
         list(pool.map(next, opened))
-        if is_read:
-            for stream in opened:
-                pool.submit(_read, stream)
+        is_over = threading.Event()
+        readers = [pool.submit(_read, stream, is_over) for stream in opened if is_read]
         yield
-        for stream in opened:
-            stream.close()
+        is_over.set()
+        for reader in readers:
+            reader.result()
 
 
-def _read(stream: Iterator[object]) -> None:
-    with contextlib.suppress(Exception):  # it is stopped from outside
-        for _ in stream:
-            pass
+def _read(stream: Iterator[object], is_over: threading.Event) -> None:
+    for _ in stream:
+        if is_over.is_set():
+            return
 
 
 def refusals(server: EmbeddedServer, num_probes: int) -> tuple[list[float], Counter[str]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from server_files import HUGE_PAGES
+from server_files import MALLOC
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 _TAIL_BYTES = 4000
@@ -46,7 +46,7 @@ class Worker:
         # All contestants get the memory pages that the server's processes get.
         settings = {
             "PYTHONPATH": os.pathsep.join(map(str, path)),
-            "GLIBC_TUNABLES": HUGE_PAGES,
+            "GLIBC_TUNABLES": MALLOC,
         }
         with log.open("wb") as errors:
             self._process = subprocess.Popen(

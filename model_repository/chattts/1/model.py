@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import threading
 import time
 import traceback
@@ -15,7 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,25 +27,22 @@ from chattts_pipeline import (
     Health,
     LateEndings,
     LowLatency,
+    Planner,
     Services,
     Settings,
     Speech,
     SpeechError,
-    SpeechPlan,
     SpeechRequest,
     Vocabulary,
     VocoderSizes,
-    outside_vocabulary_warning,
-    spoken_segments,
+    read_lexicon,
     warm_up,
 )
-from chattts_text import Segment as TextSegment
 from chattts_voices import VoiceRegistry
 from triton_caller import Responses, RunningGauge, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
 
-# A drawn seed survives JSON readers that hold numbers as float64.
-DRAWN_SEED_BITS = 53
+Result = TypeVar("Result")
 
 # Input of the warm-up request alone. config.pbtxt does not declare it, so no caller can send it.
 WARM_UP_INPUT = "warm_up"
@@ -74,6 +70,13 @@ class TritonPythonModel:
             pb_utils.Logger.log_warn,
         )
         self._vocabulary = Vocabulary(weights / "tokenizer.json", weights / "domain_words.txt")
+        self._planner = Planner(
+            self._settings,
+            self._checkpoint,
+            self._voices,
+            self._vocabulary,
+            read_lexicon(weights / "lexicon.json"),
+        )
         self._input_names = [entry["name"] for entry in config["input"]]
         self._facts = {
             "model_version": args["model_version"],
@@ -145,38 +148,38 @@ class TritonPythonModel:
         self._finished_calls.clear()
 
     def _guarded(
-        self, responses: Responses | WarmUpAnswer, work: Callable[..., None], *arguments: object
-    ) -> None:
+        self, responses: Responses | WarmUpAnswer, work: Callable[..., Result], *arguments: object
+    ) -> Result | None:
         """Run `work`; whatever goes wrong becomes the one error response of the request."""
         try:
-            work(*arguments)
+            return work(*arguments)
         except SpeechError as error:
             responses.fail(error.code, error.message)
         except Exception as error:
             pb_utils.Logger.log_error(f"chattts: {traceback.format_exc()}")
             responses.fail("INTERNAL", f"{type(error).__name__}: {error}")
+        return None
 
     def _accept(self, request: pb_utils.InferenceRequest, responses: Responses) -> None:
         received_at = time.monotonic()
         request_id = request.request_id() or uuid.uuid4().hex
-        try:
-            wanted = SpeechRequest.from_inputs(
-                self._inputs(request),
-                max_text_characters=self._settings.max_text_characters,
-                special_tokens=self._checkpoint.special_tokens,
-            )
-            if wanted.options.health:
-                self._check_health(request_id, responses)
-                return
-            plan = self._plan(wanted, request_id)
-        except ValueError as error:
-            raise SpeechError("INVALID_ARG", str(error)) from error
-        if wanted.options.list_voices:
-            voices = {"request_id": request_id} | self._voices.listing()
-            responses.send(np.zeros(0, np.float32), voices | self._facts, is_final=True)
-            return
-        responses.encode_as(wanted.encoding, wanted.stream)
-        speech = Speech(plan, self._services, responses, self._facts, received_at)
+        wanted = _checked(
+            SpeechRequest.from_inputs,
+            self._inputs(request),
+            self._settings.max_text_characters,
+            self._checkpoint.special_tokens,
+        )
+        if wanted.options.health:
+            self._check_health(request_id, responses)
+        elif wanted.options.list_voices:
+            self._tell(request_id, responses, self._voices.listing())
+        else:
+            self._take_slot()
+            if responses.stop_key:
+                self._stoppable[responses.stop_key] = responses
+            self._streams.submit(self._stream, wanted, request_id, responses, received_at)
+
+    def _take_slot(self) -> None:
         if not self._slots.acquire(blocking=False):
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
@@ -187,9 +190,11 @@ class TritonPythonModel:
         except SpeechError:
             self._release_slot()
             raise
-        if responses.stop_key:
-            self._stoppable[responses.stop_key] = responses
-        self._streams.submit(self._stream, speech, responses)
+
+    def _tell(self, request_id: str, responses: Responses, answer: Mapping[str, Any]) -> None:
+        """Answer without speech."""
+        metadata = {"request_id": request_id, **answer, **self._facts}
+        responses.send(np.zeros(0, np.float32), metadata, is_final=True)
 
     def _stop(self, responses: Responses) -> None:
         running = self._stoppable.get(responses.stops)
@@ -214,8 +219,7 @@ class TritonPythonModel:
         self._health.ask()
         # not for its answer: it lets go of the finished calls, see FinishedCalls
         responses.is_cancelled()
-        healthy = {"request_id": request_id, "healthy": True}
-        responses.send(np.zeros(0, np.float32), healthy | self._facts, is_final=True)
+        self._tell(request_id, responses, {"healthy": True})
 
     def _warm_up(self, answer: WarmUpAnswer) -> None:
         if warm_up(self._speak_warm_up, put_off=answer.send, pause=self._is_ending.wait):
@@ -223,43 +227,52 @@ class TritonPythonModel:
             self._is_warm.set()
 
     def _speak_warm_up(self, caller: Caller) -> None:
-        plan = self._plan(WARM_UP_REQUEST, "warm-up")
+        plan = self._planner.plan(WARM_UP_REQUEST, "warm-up")
         speech = Speech(plan, self._services, caller, self._facts, time.monotonic())
         try:
             speech.run()
         finally:
             speech.drain()
 
-    def _stream(self, speech: Speech, responses: Responses) -> None:
+    def _stream(
+        self, wanted: SpeechRequest, request_id: str, responses: Responses, received_at: float
+    ) -> None:
         try:
-            self._guarded(responses, speech.run)
-            speech.drain()
+            speech = self._guarded(
+                responses, self._begin, wanted, request_id, responses, received_at
+            )
+            if speech:
+                self._guarded(responses, speech.run)
+                speech.drain()
         finally:
             self._stoppable.pop(responses.stop_key, None)
             self._release_slot()
 
+    def _begin(
+        self, wanted: SpeechRequest, request_id: str, responses: Responses, received_at: float
+    ) -> Speech | None:
+        """Work out what is to be said; None: nothing, the request is answered."""
+        if wanted.options.dry_run:
+            self._tell(request_id, responses, _checked(self._planner.dry_run, wanted))
+            return None
+        plan = _checked(self._planner.plan, wanted, request_id)
+        responses.encode_as(wanted.encoding, wanted.stream)
+        return Speech(plan, self._services, responses, self._facts, received_at)
+
     def _release_slot(self) -> None:
         self._running.add(-1)
         self._slots.release()
-
-    def _plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
-        voice = self._voices.find(request.voice)
-        limit = self._settings.max_segment_characters if request.options.split else None
-        texts = spoken_segments(request.text, limit)
-        segments = (TextSegment(text, 0, 0, 0.0) for text in texts)
-        unknown_words = self._vocabulary.unknown_words(request.text)
-        return SpeechPlan(
-            request=request,
-            segments=tuple(segments),
-            voice=voice,
-            seed=secrets.randbits(DRAWN_SEED_BITS) if request.seed is None else request.seed,
-            request_id=request_id,
-            speech_id=uuid.uuid4().hex,
-            warnings=(outside_vocabulary_warning(unknown_words),) if unknown_words else (),
-        )
 
     def _inputs(self, request: pb_utils.InferenceRequest) -> dict[str, npt.NDArray[Any] | None]:
         tensors = {
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
         return {name: t.as_numpy() if t else None for name, t in tensors.items()}
+
+
+def _checked(work: Callable[..., Result], *arguments: object) -> Result:
+    """Run `work`, which says by ValueError what is wrong with the request."""
+    try:
+        return work(*arguments)
+    except ValueError as error:
+        raise SpeechError("INVALID_ARG", str(error)) from error

@@ -6,14 +6,13 @@ from .final_pause import FinalPause, LateEndings
 from .finished_calls import FinishedCalls
 from .health import Health
 from .pacing import LowLatency
+from .planner import Planner, read_lexicon
 from .request import SpeechRequest
-from .segment import SpeechPlan
 from .services import Caller, Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
 from .speech import Speech
 from .streaming import VocoderChunk, VocoderSizes
-from .text import spoken_segments
-from .vocabulary import Vocabulary, outside_vocabulary_warning
+from .vocabulary import Vocabulary
 from .warm_up import WARM_UP_REQUEST, warm_up
 
 __all__ = [
@@ -26,12 +25,12 @@ __all__ = [
     "Health",
     "LateEndings",
     "LowLatency",
+    "Planner",
     "ServerNotReadyError",
     "Services",
     "Settings",
     "Speech",
     "SpeechError",
-    "SpeechPlan",
     "SpeechRequest",
     "Tensors",
     "TokenChunk",
@@ -39,7 +38,6 @@ __all__ = [
     "VocoderChunk",
     "VocoderSizes",
     "child_error",
-    "outside_vocabulary_warning",
-    "spoken_segments",
+    "read_lexicon",
     "warm_up",
 ]

@@ -99,7 +99,7 @@ class SpeechRequest:
 
     @classmethod
     def from_inputs(
-        cls, inputs: Inputs, *, max_text_characters: int, special_tokens: Sequence[str]
+        cls, inputs: Inputs, max_text_characters: int, special_tokens: Sequence[str]
     ) -> "SpeechRequest":
         """Check the inputs and copy them out.
 

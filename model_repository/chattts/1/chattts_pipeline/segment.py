@@ -34,7 +34,7 @@ class SpeechPlan:
     request: SpeechRequest
     """As the caller sent it."""
     segments: tuple[TextSegment, ...]
-    """What is to be said, at least one segment, and the silence after each."""
+    """What is to be said, and the silence after each segment; empty: nothing can be spoken."""
     voice: Voice
     """Who speaks."""
     seed: int
@@ -43,8 +43,8 @@ class SpeechPlan:
     """The caller's name for the request."""
     speech_id: str
     """Unique among the running requests."""
-    warnings: tuple[dict[str, str], ...] = ()
-    """Code and message of what the caller should know."""
+    warnings: tuple[dict[str, Any], ...] = ()
+    """Code and message of what the caller should know, and where in the text it is."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be done.

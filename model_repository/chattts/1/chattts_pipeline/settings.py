@@ -74,6 +74,8 @@ class Checkpoint:
     """Numbers that the vocoder keeps of one stream between two chunks."""
     special_tokens: tuple[str, ...]
     """The control tokens of the vocabulary."""
+    segment_seconds: float
+    """Sentences are joined up to about this much speech; 0: one at a time."""
     default_voice: str
     """Voice of a request that names none; empty: no speaker."""
 

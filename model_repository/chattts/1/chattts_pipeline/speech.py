@@ -65,7 +65,8 @@ class Speech:
             Segment(plan, index, services, self._new_stream(), expires_at)
             for index in range(len(plan.segments))
         ]
-        self._segments[0].queue_expires_at = expiry(plan.request.queue_deadline_ms)
+        for segment in self._segments[:1]:
+            segment.queue_expires_at = expiry(plan.request.queue_deadline_ms)
         self._caller = caller
         self._final_metadata = final_metadata
         self._received_at = received_at
@@ -90,7 +91,8 @@ class Speech:
                     self._wait_for_events()
                     self._start_segments(segment.index)
             if not self._has_finished:
-                self._deliver(np.zeros(0, np.float32), self._segments[-1], is_final=True)
+                last = max(0, len(self._segments) - 1)
+                self._deliver(np.zeros(0, np.float32), last, is_final=True)
         finally:
             if not self._has_finished:
                 self._stop()
@@ -160,7 +162,7 @@ class Speech:
             end = segment.finish_reason if stream.is_complete else ""
             samples = segment.shape.push(samples, end)
             if len(samples):
-                self._deliver(samples, segment, is_final=bool(end) and is_last_segment)
+                self._deliver(samples, segment.index, is_final=bool(end) and is_last_segment)
         return bool(segment.finish_reason)
 
     def _vocode(self, chunk: VocoderChunk) -> tuple[FloatArray, FloatArray]:
@@ -172,7 +174,7 @@ class Speech:
             raise SpeechError("INTERNAL", f"vocoder: {audio.shape} samples, not ({expected},)")
         return audio, next_state
 
-    def _deliver(self, samples: FloatArray, segment: Segment, is_final: bool) -> None:
+    def _deliver(self, samples: FloatArray, segment_index: int, is_final: bool) -> None:
         self._num_samples += len(samples)
         if not self._plan.request.stream:
             self._unsent.append(samples)
@@ -183,13 +185,13 @@ class Speech:
         if self._first_audio_at is None and len(samples):
             self._first_audio_at = time.monotonic()
         self._has_finished = is_final
-        self._caller.send(samples, self._metadata(segment, is_final), is_final)
+        self._caller.send(samples, self._metadata(segment_index, is_final), is_final)
         self._pace.add_sent(len(samples))
 
-    def _metadata(self, segment: Segment, is_final: bool) -> dict[str, Any]:
+    def _metadata(self, segment_index: int, is_final: bool) -> dict[str, Any]:
         metadata = {
             "request_id": self._plan.request_id,
-            "segment_index": segment.index,
+            "segment_index": segment_index,
             "num_segments": len(self._segments),
             "seed": self._plan.seed,
         }
@@ -215,7 +217,7 @@ class Speech:
     def _timings(self) -> dict[str, float | None]:
         first = self._first_audio_at
         return {
-            "queue_ms": self._segments[0].queue_ms,
+            "queue_ms": self._segments[0].queue_ms if self._segments else 0,
             "first_audio_ms": None if first is None else self._ms_since(self._received_at, first),
             "total_ms": self._ms_since(self._received_at, time.monotonic()),
             "audio_s": round(self._num_samples / self._services.sample_rate, 3),

@@ -40,6 +40,11 @@ class Vocabulary:
         self._first_style_id = int(first_style_id)
         self._words = _read_words(words_path) if words_path.exists() else None
 
+    def has(self, text: str) -> bool:
+        """Say whether the tokenizer knows every piece of `text`."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return _UNKNOWN_TOKEN not in encoding.tokens
+
     def unknown_words(self, text: str) -> list[str]:
         """List the words, then the symbols, that the checkpoint does not know, each once."""
         text = without_tokens(text, " ")

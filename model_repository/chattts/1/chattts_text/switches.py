@@ -70,7 +70,9 @@ class Switches:
 def _one_of(*allowed: object) -> Callable[[str, object], None]:
     def check(key: str, value: object) -> None:
         if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
-            shown = ", ".join(str(one).lower() if isinstance(one, bool) else str(one) for one in allowed)
+            shown = ", ".join(
+                str(one).lower() if isinstance(one, bool) else str(one) for one in allowed
+            )
             raise ValueError(f"options: {key} is {_shown(value)}; allowed: {shown}")
 
     return check
@@ -85,17 +87,16 @@ def _stages(key: str, value: object) -> None:
             raise ValueError(f"options: {key}: {_shown({stage: is_on})}; allowed: {allowed}")
 
 
-def check_lexicon(key: str, value: object) -> None:
+def check_lexicon(key: str, value: object, max_entries: int = MAX_LEXICON_ENTRIES) -> None:
     """Check a lexicon: word as written to how it is to be read.
 
     Raises:
         ValueError: Not an object of short, non-empty texts, or too many of them.
     """
     allowed = (
-        f"an object of at most {MAX_LEXICON_ENTRIES} texts, 1 ... {MAX_LEXICON_CHARACTERS} "
-        "characters each"
+        f"an object of at most {max_entries} texts, 1 ... {MAX_LEXICON_CHARACTERS} characters each"
     )
-    if not isinstance(value, dict) or len(value) > MAX_LEXICON_ENTRIES:
+    if not isinstance(value, dict) or len(value) > max_entries:
         raise ValueError(f"options: {key}: allowed: {allowed}")
     for word, reading in value.items():
         for text in (word, reading):

@@ -1,0 +1,118 @@
+"""What a request comes down to: who speaks, what is said, and what its caller should know."""
+
+import json
+import secrets
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chattts_text import FrontEnd, PreparedText, SegmentLimits
+from chattts_text.switches import check_lexicon
+from chattts_voices import VoiceRegistry
+
+from .request import SpeechRequest
+from .segment import SpeechPlan
+from .settings import Checkpoint, Settings
+from .vocabulary import Vocabulary, outside_vocabulary_warning
+
+DRAWN_SEED_BITS = 53
+"""A drawn seed survives JSON readers that hold numbers as float64."""
+
+MAX_LEXICON_ENTRIES = 20_000
+"""Of the operator's lexicon."""
+
+NO_WORDS = "text: nothing in it can be spoken; allowed: at least one word or number"
+_NO_WORDS_WARNING = {"code": "no_speakable_text", "message": "nothing in the text can be spoken"}
+
+
+class Planner:
+    """Plans requests for one checkpoint.
+
+    Args:
+        settings: The operator's limits.
+        checkpoint: Facts of the weights.
+        voices: Who can speak.
+        vocabulary: What the token model can read.
+        lexicon: How to write words so that they are read right; see `read_lexicon`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        checkpoint: Checkpoint,
+        voices: VoiceRegistry,
+        vocabulary: Vocabulary,
+        lexicon: Mapping[str, str],
+    ) -> None:
+        limits = SegmentLimits(settings.max_segment_characters, checkpoint.segment_seconds)
+        self._front_end = FrontEnd(vocabulary, lexicon, limits)
+        self._voices = voices
+        self._vocabulary = vocabulary
+
+    def plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
+        """Plan one request.
+
+        A text without anything to speak is an error for a request of one response. A stream, which
+        may be one of many that speak what somebody else writes, gets no audio and a warning.
+
+        Raises:
+            ValueError: The voice is unknown, or the text cannot be spoken as asked.
+        """
+        voice = self._voices.find(request.voice)
+        prepared = self.prepare(request)
+        warnings = [*prepared.warnings]
+        if not prepared.segments:
+            if not request.stream:
+                raise ValueError(NO_WORDS)
+            warnings.append(_NO_WORDS_WARNING)
+        return SpeechPlan(
+            request=request,
+            segments=prepared.segments,
+            voice=voice,
+            seed=secrets.randbits(DRAWN_SEED_BITS) if request.seed is None else request.seed,
+            request_id=request_id,
+            speech_id=uuid.uuid4().hex,
+            warnings=(*warnings, *self._unknown_words(prepared)),
+        )
+
+    def prepare(self, request: SpeechRequest) -> PreparedText:
+        """Work out what a request says.
+
+        Raises:
+            ValueError: The text cannot be spoken as asked.
+        """
+        return self._front_end.prepare(request.text, request.switches, request.options.split)
+
+    def dry_run(self, request: SpeechRequest) -> dict[str, Any]:
+        """Return what a request would say, as JSON.
+
+        Raises:
+            ValueError: The text cannot be spoken as asked.
+        """
+        prepared = self.prepare(request)
+        answer = prepared.as_json()
+        return answer | {"warnings": [*answer["warnings"], *self._unknown_words(prepared)]}
+
+    def _unknown_words(self, prepared: PreparedText) -> list[dict[str, Any]]:
+        words = self._vocabulary.unknown_words(prepared.spoken)
+        return [outside_vocabulary_warning(words)] if words else []
+
+
+def read_lexicon(path: Path) -> dict[str, str]:
+    """Read the operator's lexicon, a JSON object of word to how it is to be read.
+
+    Args:
+        path: The file; none: an empty lexicon.
+
+    Raises:
+        ValueError: It is no such object.
+    """
+    if not path.exists():
+        return {}
+    try:
+        lexicon: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        check_lexicon("lexicon", lexicon, MAX_LEXICON_ENTRIES)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return lexicon
