@@ -38,8 +38,10 @@ def _run(place: Place) -> str:
     return digits(place.match[0], place.one)
 
 
-def _mobile(place: Place) -> str:
-    """Stars that hide digits are said."""
+def _mobile(place: Place) -> str | None:
+    """Say each digit; stars that hide digits are said too."""
+    if place.match[0].isdigit() and place.follows(_COUNTING):
+        return None
     return "".join("星" if sign == "*" else digits(sign, place.one) for sign in place.match[0])
 
 
@@ -149,7 +151,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"(?:86[- ]?)?1[3-9]\d{{2}}[- ]?\d{{3}}[- ]?\d{{4}}{_END}", _mobile),
     rule(rf"0\d{{2,3}}[- ]?\d{{4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
     rule(rf"0\d{{2,3}}-\d{{3,8}}(?!\d){_EXTENSION}", _landline),
-    rule(rf"[48]00[- ]?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
+    rule(rf"[48]00[- ]?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _well_known),
     rule(rf"(?:12306|12315|10086)(?!\d|\.\d){_EXTENSION}", _well_known),
     rule(r"(?:110|119|120|122|1\d{4}|9\d{4})(?!\d)", _hotline),
     rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d)", _code),
