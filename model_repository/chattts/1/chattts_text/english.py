@@ -18,6 +18,7 @@ from . import (
 from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
+from .english_numbers import model_number
 from .english_rules import Handler, Rule, groups, whole
 from .language import LATIN
 
@@ -88,6 +89,10 @@ def _shouted(match: re.Match[str]) -> list[Edit]:
     return whole(match, said) if said != match[0] else []
 
 
+def _dotted_name(match: re.Match[str]) -> list[Edit]:
+    return whole(match, f"{match[0][0]} {model_number(match['n'])}")
+
+
 def _rule(pattern: str, handler: Handler) -> Rule:
     return Rule(re.compile(pattern), handler)
 
@@ -143,7 +148,7 @@ _WORD_RULES = (
     *english_words.WORD_RULES,
     english_codes.VERSION,
     english_codes.HEXADECIMAL,
-    _rule(r"[A-Z]\.(?=[0-9]{3,4}(?!\w))", lambda match: whole(match, f"{match[0][0]} ")),
+    _rule(r"(?P<sign>[A-Z]\.)(?P<n>[0-9]{3,4})(?!\w)", _dotted_name),
     _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
     _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
     Rule(english_units.BARE, lambda m: whole(m, english_units.bare_words(*m.group(1, 2, 3)))),

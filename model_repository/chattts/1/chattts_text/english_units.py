@@ -45,7 +45,7 @@ _SINGULAR = {
     "mA": "milliamp",
     "A": "amp",
     "Ω": "ohm",
-    "kΩ": "kiloohm",
+    "kΩ": "kilo ohm",
     "dB": "decibel",
     "dBm": "decibel milliwatt",
     "PB": "petabyte",

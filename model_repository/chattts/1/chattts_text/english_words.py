@@ -4,6 +4,7 @@ import re
 
 from .acronyms import is_said
 from .aligned import Edit
+from .context import PLACEHOLDER
 from .english_numbers import cardinal, ordinal, roman
 from .english_rules import Handler, Rule, ends_sentence, groups, whole, word_before, word_set
 
@@ -226,9 +227,11 @@ WORD_RULES = (
     _rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
     _rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
     _rule(
-        rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)(?=[ ]?(?:[A-Z]|(?:&|and)[ ](?:Mrs?|Ms|Dr)\b))",
+        rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)"
+        rf"(?=[ {PLACEHOLDER}]{{0,3}}(?:[A-Z]|(?:&|and)[ ](?:Mrs?|Ms|Dr)\b))",
         _title,
     ),
+    _rule(r"(?P<head>(?P<word>Mrs?|Ms|Prof|Sgt|Capt|Lt)(?:\.|(?![\w'])))", _title),
     _rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
     _rule(
         rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)"
