@@ -20,16 +20,18 @@ _DATED = re.compile(
 )
 _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
-_ERA = re.compile(r"公元前?$")
+_ERA = re.compile(r"公元前?$|(?:^|[（(至到~—-])前$")
 _EVENT = re.compile(
     r" ?(?:妇女节|劳动节|青年节|儿童节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|晚会|"
-    r"消费者|运动|事变|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
+    r"消费者|运动|事变|节快乐|节活动|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
 )
 _YEAR_LIKE = re.compile(
     r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|.{0,3}?奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
 _YEAR_BEFORE = re.compile(r"(?:今年|去年|明年|前年|后年|年份|年度|截至|始于|迄|自)[是为]?[:： ]?$")
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_YEAR_AFTER = re.compile(rf" ?年{RANGE}前?\d{{3,4}} ?年", re.ASCII)
+_YEAR_IN_FRONT = re.compile(rf"\d{{3,4}} ?年{RANGE}$", re.ASCII)
 _MONTH_FOLLOWS = re.compile(r" ?年 ?\d{1,2} ?月", re.ASCII)
 _MONTH_BEFORE = re.compile(rf"(?:19|20)\d\d\.(?:0?[1-9]|1[0-2]){RANGE}$", re.ASCII)
 _MONTH_AFTER = re.compile(
@@ -137,7 +139,8 @@ def _year(place: Place) -> str | None:
     if place.follows(_MONTH_FOLLOWS):
         return digits(written)
     if len(written) == 3:
-        return None
+        is_range = place.follows(_YEAR_AFTER) or _YEAR_IN_FRONT.search(place.before)
+        return digits(written) if is_range and written[1:] != "00" else None
     if written[0] == "0":
         return digits(written)
     rest = place.after.strip().removeprefix("年")
@@ -241,6 +244,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<y>\d[05])(?=后(?!来|的?\d)|[、和/]\d[05]后)", _generation),
     rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多|以))", _year),
     rule(r"(?P<y>19\d\d|20\d\d)(?!\d)", _bare_year),
+    rule(r"(?<=\d秒)\d\d(?!\d)", lambda place: digits(place.match[0])),
     rule(r"0(?P<n>[1-9])(?= ?[月日号时点])", lambda place: place.part("n")),
     rule(r"(?P<m>\d{1,2}):(?P<s>[0-5]\d\.\d{1,3})(?!\d)", _lap),
     rule(rf"{_CLOCK}{_NOT_MORE}", _clock),

@@ -143,9 +143,10 @@ def _formula(place: Place) -> str | None:
     """Read numbers joined by signs of arithmetic, at least one of them no hyphen and no slash."""
     pieces = list(_PIECE.finditer(place.match[0]))
     operators = [piece["operator"] or "" for piece in pieces[1:]]
-    if not set(operators) - _WEAK or place.follows(_MEASURED):
-        return None
     terms = [piece["term"] for piece in pieces]
+    is_measured = place.follows(_MEASURED) and not _split_power(terms[-1])[1]
+    if not set(operators) - _WEAK or is_measured:
+        return None
     if len(terms) == 2 and (_SCREENS.issuperset(terms) or _RESOLUTION.search(place.before)):
         return f"{digits(terms[0])}乘{digits(terms[1])}"
     has_fractions = bool(set(operators) & set("+-−×÷"))
@@ -209,7 +210,7 @@ def _numbered(place: Place) -> str:
 _DASH = "[-–—−]"
 
 DIGIT_RULES: tuple[Rule, ...] = (
-    rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?![\d.]\d|\d|[A-Za-z])", _formula),
+    rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?!\d|\.\d)", _formula),
     rule(rf"(?:{NUMBER}){_POWER}(?!\d)", _power),
     rule(
         r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4}) ?[/⁄] ?(?P<under>\d{1,4})(?![\d/]|\.\d)",

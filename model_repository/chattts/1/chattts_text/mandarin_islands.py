@@ -25,10 +25,11 @@ _LONG = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True
 _NUMERALS = "零一二三四五六七八九十百千万亿两几半数多"
 _BEFORE = r"(?<![A-Za-z\d.])"
 _NAMED_BY_NUMBER = (
-    "层|座|栋|幢|出口|口|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
+    "层|座|栋|幢|出口|口(?!罩)|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
     "会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
 )
 _CODE = rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}"
+_POWER = r"(?: ?[×x*] ?10(?:\^-?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))?"
 _DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
 _MONEY = rf"(?:{CURRENCY} ?)?"
 _UNIT = rf"(?:(?: (?=(?:{_SPACED})(?![A-Za-z\d²³])))?{UNIT}|ppm(?![A-Za-z])|[kw](?![A-Za-z\d]))"
@@ -38,7 +39,7 @@ _PATTERNS = tuple(
         r"(?P<zh>\d{4}-\d\d-\d\dT\d[\d:.]{3,14}(?:Z|[-+]\d\d:?\d\d)?)(?![A-Za-z\d])",
         rf"{_BEFORE}(?P<zh>{_DURATION})(?![A-Za-z])",
         rf"{_BEFORE}(?!(?:1[5-9]|20)\d0s)"
-        rf"(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_UNIT}"
+        rf"(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_POWER}{_UNIT}"
         r"(?:/(?=[\u4e00-\u9fff]))?\+?)",
         rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}(?:[kKMBw](?![A-Za-z\d]))?)",
         rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
@@ -53,13 +54,15 @@ _PATTERNS = tuple(
         r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",
         rf"(?P<zh>{ROMAN})",
         rf"(?<=[{_NUMERALS}每])(?P<zh>[mgsh]| ?(?:{_LONG}))(?![A-Za-z\d])",
-        rf"(?<=[元块次个])/(?P<zh>{_SPACED})(?![A-Za-z\d])",
+        rf"(?<=[元块次个万亿])/(?P<zh>{UNIT})",
+        rf"单位[为是：: ]{{0,3}}(?P<zh>(?:元/)?{UNIT})",
+        r"(?<![A-Za-z\d])(?P<zh>\d{1,2}[vV]\d{1,2})(?![A-Za-z\d])",
     )
 )
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
 _LATIN_BEFORE = re.compile(r"[A-Za-z],? $")
 _LATIN_AFTER = re.compile(r"[.,]? ?[A-Za-z]")
-_CAN_HOLD = re.compile(rf"[\dIVXLC{_NUMERALS}每元块次个]", re.ASCII)
+_CAN_HOLD = re.compile(rf"[\dIVXLC{_NUMERALS}每元块次个位]", re.ASCII)
 
 
 def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

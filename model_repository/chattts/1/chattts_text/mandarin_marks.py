@@ -4,13 +4,13 @@ import re
 
 from .mandarin_amounts import DASH
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER, UNIT, UNITS, unit_name
+from .mandarin_units import COUNTER, UNIT, unit_name
 
 SIGNS = "○〇#*№"
 """Where these rules begin."""
 
 _HAN = "\u3400-\u9fff"
-_HAN_NUMERAL = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多] ?$")
+_COUNTS_UNIT = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多/] ?$|单位[为是：: ]{0,3}$")
 _DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
 _COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
@@ -59,15 +59,14 @@ def _per(place: Place) -> str | None:
     """Read the slash in 5元/斤, 120次/分 and 50mg/天."""
     if place.said or _COUNTED.search(place.before):
         unit = place.match["unit"]
-        return "每" + (UNITS[unit] if unit else "")
+        return "每" + (unit_name(unit) if unit else "")
     return None
 
 
 def _bare_unit(place: Place) -> str | None:
     unit = place.match["unit"]
-    return (
-        unit_name(unit) if place.before.endswith("/") or _HAN_NUMERAL.search(place.before) else None
-    )
+    is_counted = place.said or _COUNTS_UNIT.search(place.before)
+    return unit_name(unit) if is_counted else None
 
 
 RULES: tuple[Rule, ...] = (
@@ -81,9 +80,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"{DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
     rule(r"\+(?!\d)", _plus_more),
     rule(r"[~～](?= ?\d)", _about),
-    rule(
-        rf"/ ?(?:(?P<unit>{'|'.join(map(re.escape, UNITS))})(?![A-Za-z0-9])|(?={_PER_WHAT}))", _per
-    ),
+    rule(rf"/ ?(?:(?P<unit>{UNIT})|(?={_PER_WHAT}))", _per),
     rule(r"№ ?(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
     rule(r"#(?![A-Za-z\d])", lambda place: "号" if place.said else None),
 )
