@@ -19,7 +19,7 @@ _PUNCTUATION = "-\\s\\w,.?!;:'\"()\\[\\]{}…—–‐‑，。？！；：、�
 _LONE_MINUS = "−"
 _ODD = re.compile(rf"([^{_PUNCTUATION}{PLACEHOLDER}]|_)\1*")
 _SPECIAL_NUMBER = re.compile(
-    "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u2189\u2460-\u249b\u24ea-\u24ff"
+    "[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u2189\u2460-\u249b\u24ea-\u24ff"
     "\u2776-\u2793\u3220-\u3229\u3280-\u3289\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u0e50-\u0e59]"
 )
 _DECORATION = 3
@@ -50,6 +50,8 @@ READINGS = {
     "¢": Reading("美分", "cents"),
     "+": Reading("加", "plus"),
     _LONE_MINUS: Reading("减", "minus"),
+    "⁻": Reading("负", "minus"),
+    "⁺": Reading("正", "plus"),
     "±": Reading("正负", "plus or minus"),
     "×": Reading("乘以", "times"),
     "÷": Reading("除以", "divided by"),
