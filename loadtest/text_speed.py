@@ -52,19 +52,24 @@ class TokenizerVocabulary:
         return "[UNK]" not in self._tokenizer.encode(text, add_special_tokens=False).tokens
 
 
+def sentence(generator: random.Random) -> str:
+    """Return one sentence."""
+    return generator.choice(PARTS).format(
+        month=generator.randint(1, 12),
+        day=generator.randint(1, 28),
+        hour=generator.randint(1, 12),
+        year=generator.randint(1990, 2030),
+        small=generator.randint(1, 9),
+        big=f"{generator.randint(1000, 99_999):,}",
+    )
+
+
 def generate(characters: int, generator: random.Random) -> str:
-    """Return a text of about so many characters."""
-    text = ""
-    while len(text) < characters:
-        text += generator.choice(PARTS).format(
-            month=generator.randint(1, 12),
-            day=generator.randint(1, 28),
-            hour=generator.randint(1, 12),
-            year=generator.randint(1990, 2030),
-            small=generator.randint(1, 9),
-            big=f"{generator.randint(1000, 99_999):,}",
-        )
-    return text[:characters]
+    """Return a text of so many characters."""
+    sentences: list[str] = []
+    while sum(map(len, sentences)) < characters:
+        sentences += [sentence(generator) for _ in range(characters // 20 + 1)]
+    return "".join(sentences)[:characters]
 
 
 def measure(front_end: FrontEnd, characters: int, generator: random.Random) -> float:

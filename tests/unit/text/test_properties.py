@@ -136,7 +136,7 @@ def test_without_normalization_no_structural_token_comes_out(text: str) -> None:
 @given(TEXTS)
 def test_what_is_spoken_is_spoken_the_same(text: str) -> None:
     done = prepared(text, Switches())
-    if done is None:
-        return
+    if done is None or any(segment.pause_ms for segment in done.segments):
+        return  # a pause parts segments and is no part of the spoken text
     again = stand_in_front_end().prepare(done.spoken, Switches())
-    assert again.spoken.rstrip() == done.spoken.rstrip()
+    assert again.spoken == done.spoken

@@ -14,6 +14,7 @@ MESSAGES = {
     "dropped_link": "a web address was left out",
     "dropped_footnote": "a reference mark was left out",
     "homophone": "a character that the model does not know was replaced by one of the same sound",
+    "polyphone": "a character was replaced by one that has the reading that it has here",
     "unreadable": "a character that the model does not know was left out",
     "unknown_reading": "a forced reading that no Mandarin character has; read as written",
     "dropped_pause": "a pause before the first word was left out",
