@@ -27,9 +27,10 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("text", {"text": "好" * 5001}),
     ("text", {"text": b"hello \xff\xfe"}),
     ("text", {"text": b"\xed\xa0\x80"}),
-    ("text", {"text": "[laugh]"}),
-    ("text", {"text": "[uv_break][lbreak]"}),
-    ("text", {"text": "...!?"}),
+    ("text", {"text": "\u200b\ufeff\u3000"}),
+    ("text", {"text": "<speak>hello<audio/></speak>"}),
+    ("text", {"text": "hello<break time='11s'/>"}),
+    ("text", {"text": "Привет", "options": '{"on_unsupported": "error"}'}),
     ("text", {"text": "hello [spk_emb] world"}),
     ("text", {"text": "hello [Ebreak]"}),
     ("text", {"text": "[Stts]hello[Ptts]"}),
@@ -69,6 +70,7 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("options", {"options": '{"split": "yes"}'}),
     ("options", {"options": "{"}),
 ]
+WORDLESS = ["[laugh]", "[uv_break][lbreak]", "...!?", "😀", "“”"]
 SHAPE_FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("seed", {"seed": np.array([1, 2], np.uint64)}),
     ("temperature", {"temperature": np.array([[0.3]], np.float32)}),
@@ -90,6 +92,20 @@ def test_a_fault_is_one_typed_error_that_names_the_field(
     error = error_of(stream, tiny_server, **values)
     assert error.code == "INVALID_ARG"
     assert error.message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("text", WORDLESS)
+def test_a_text_without_words_is_silence_in_a_stream_and_a_fault_otherwise(
+    tiny_server: EmbeddedServer, text: str
+) -> None:
+    (answer,) = stream(tiny_server, **{**GOOD, "text": text})
+    assert answer.is_final
+    assert len(answer.samples) == 0
+    assert answer.metadata["finish_reasons"] == []
+    assert answer.metadata["warnings"][-1]["code"] == "no_speakable_text"
+    error = error_of(unary_grpc, tiny_server, text=text)
+    assert error.code == "StatusCode.INVALID_ARGUMENT"
+    assert error.message.startswith("text: nothing in it can be spoken")
 
 
 @pytest.mark.parametrize(("field", "values"), SHAPE_FAULTS)

@@ -138,7 +138,7 @@ def test_a_deadline_ends_the_speech_with_what_there_is(tiny_server: EmbeddedServ
     responses = stream(tiny_server, text=text, deadline_ms=300, min_new_tokens=2048)
     reasons = responses[-1].metadata["finish_reasons"]
     assert reasons[-1] == "deadline"
-    assert len(reasons) == 40
+    assert len(reasons) == responses[-1].metadata["num_segments"] > 1
     assert [response.is_final for response in responses].count(True) == 1
 
 
@@ -157,7 +157,7 @@ def test_words_the_voice_does_not_know_are_named(demo_server: EmbeddedServer) ->
     request = {"text": "hello quantum 42", "max_new_tokens": 40, "seed": 1}
     (warning,) = stream(demo_server, **request)[-1].metadata["warnings"]
     assert warning["code"] == "outside_vocabulary"
-    assert ": quantum, 42;" in warning["message"]
+    assert ": quantum;" in warning["message"]
 
 
 def test_cancelled_requests_free_their_places(tiny_server: EmbeddedServer) -> None:

@@ -97,7 +97,7 @@ class Segment:
         expires_at: float | None,
     ) -> None:
         self.index = index
-        self.text = plan.segments[index].text
+        self.text = plan.segments[index].text.strip()
         self.warnings: list[dict[str, str]] = []
         self.stream = stream
         self.shape = SegmentShape(
