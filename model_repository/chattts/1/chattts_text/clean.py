@@ -21,7 +21,7 @@ from .language import HAN
 
 _PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】…—"
 _ODD = re.compile(
-    r"(?P<open><|&lt;)(?=[^\s<>&0-9=](?:[^<>&\n]{0,30}[^\s<>&])?(?P<close>>|&gt;))"
+    r"(?P<open>(?<![A-Za-z0-9])(?:<|&lt;))(?=[^\s<>&0-9=][^\s<>&]{0,30}(?P<close>>|&gt;))"
     r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
     r"|(?P<part>[\[\]{}“”「」『』]|(?<!\d)\")"

@@ -36,8 +36,8 @@ _HTML = re.compile(
     "script|section|select|small|source|span|speak|strike|strong|style|sub|summary|sup|svg|tbody|"
     "textarea|tfoot|thead|title|tt|u|var|video|voice|wbr"
 )
-_BREAKS_LINE = re.compile("br|dd|div|dl|dt|h[1-6]|hr|li|ol|p|table|tr|ul")
-_BREAKS_CELL = re.compile("td|th")
+_LINE = re.compile("br|dd|dt|li|td|th|tr")
+_PARAGRAPH = re.compile("div|dl|h[1-6]|hr|ol|p|table|ul")
 _DROPPED = "dropped_markup"
 
 
@@ -116,9 +116,9 @@ def _tag(match: re.Match[str], context: Context) -> Iterator[Edit]:
     name, is_closing = match["name"].lower(), match["kind"] == "/"
     if name == "break":
         yield Edit(start, end, "" if is_closing else ssml.pause(match[0], match["rest"], context))
-    elif _BREAKS_LINE.fullmatch(name):
-        yield Edit(start, end, "\n" if is_closing or name in ("br", "hr") else "", _DROPPED)
-    elif _BREAKS_CELL.fullmatch(name):
-        yield Edit(start, end, "，" if is_closing else "", _DROPPED)
+    elif _LINE.fullmatch(name):
+        yield Edit(start, end, "\n" if is_closing or name == "br" else "", _DROPPED)
+    elif _PARAGRAPH.fullmatch(name):
+        yield Edit(start, end, "\n\n" if is_closing or name == "hr" else "", _DROPPED)
     elif _HTML.fullmatch(name):
         yield Edit(start, end, "", _DROPPED)

@@ -63,7 +63,7 @@ def _foreign(text: str, start: int, context: Context) -> Iterator[Edit]:
     while match := _FOREIGN.search(text, position):
         position = match.start()
         script = _script(text[position])
-        if script is None:
+        if script is None or not context.switches.normalize:
             if _is_surrogate(text[position]) or not context.vocabulary.has(text[position]):
                 yield Edit(position, position + 1, " ", "unreadable")
             position += 1
@@ -89,7 +89,7 @@ def _unsupported(text: str, start: int, end: int, script: str, context: Context)
 def _spelled(letters: str) -> str:
     from anyascii import anyascii
 
-    return re.sub(r"[^A-Za-z]+", " ", anyascii(letters)).strip()
+    return re.sub(r"[^A-Za-z\s]+", "", anyascii(letters))
 
 
 def _script(character: str) -> str | None:
@@ -101,7 +101,10 @@ def _script(character: str) -> str | None:
         return "Inherited"
     if category[0] != "L":
         return None
-    return unicodedata.name(character, "unknown").split()[0].split("-")[0].capitalize()
+    name = (
+        unicodedata.name(character, "unknown").replace("FULLWIDTH ", "").replace("HALFWIDTH ", "")
+    )
+    return name.split()[0].split("-")[0].capitalize()
 
 
 def _is_surrogate(character: str) -> bool:

@@ -9,22 +9,23 @@ from .context import Context
 from .language import HAN
 
 _HAN_RUN = re.compile(rf"[{HAN}]+")
+_TRADITIONAL = frozenset("乾後於徵夥菸麽")
 
 
 def stage(text: str, context: Context) -> Iterable[Edit]:
-    """See above; a run of Han with common simplified characters only is never touched."""
+    """See above; a run of Han that is simplified throughout is never touched."""
     for run in _HAN_RUN.finditer(text):
         if not _is_simplified(run[0]):
             yield from _converted(run[0], run.start())
 
 
 def _is_simplified(han: str) -> bool:
-    """Say whether all characters are in GB 2312, which has no form that is traditional only."""
+    """Say whether all characters are in GB 2312, and none is traditional although it is there."""
     try:
         han.encode("gb2312")
     except UnicodeEncodeError:
         return False
-    return True
+    return _TRADITIONAL.isdisjoint(han)
 
 
 def _converted(han: str, start: int) -> Iterator[Edit]:
