@@ -45,7 +45,7 @@ def test_zero_is_said_once_for_each_gap_and_never_last(value: int) -> None:
 def test_two_is_liang_only_at_the_head_of_a_number(value: int) -> None:
     words = cardinal(str(value))
     assert "两" not in words[1:]
-    assert words[0] != "两" or words[1] in "千万亿"
+    assert words[0] != "两" or words[1] in "百千万亿"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_two_is_liang_only_at_the_head_of_a_number(value: int) -> None:
         ("10010", "一万零一十"),
         ("100100", "十万零一百"),
         ("101000", "十万一千"),
+        ("200", "两百"),
         ("2222", "两千二百二十二"),
         ("120000", "十二万"),
         ("200000000", "两亿"),

@@ -65,7 +65,7 @@ def _scaled(place: Place, written: str, scale: str | None, is_counted: bool) -> 
         return number(written, is_counted)
     power = _LETTER_SCALES.get(scale)
     if power is None:
-        return number(written, is_counted=scale[0] in "千万亿" and not _is_rest(place)) + scale
+        return number(written, is_counted=scale[0] in "百千万亿" and not _is_rest(place)) + scale
     value = Decimal(written.replace(",", "")).scaleb(power)
     return number(f"{value.normalize():f}", is_counted)
 
@@ -160,7 +160,7 @@ def _range(place: Place) -> str | None:
 
 
 def _two(place: Place, scale: str | None, unit: str | None) -> bool:
-    is_large = scale is not None and scale.strip()[0] in "千万亿"
+    is_large = scale is not None and scale.strip()[0] in "百千万亿"
     is_money = bool(place.match["currency"])
     return place.is_counted or is_large or is_money or (unit is not None and unit not in PERCENTS)
 

@@ -22,7 +22,7 @@ _ASCII = frozenset("0123456789")
 
 
 def cardinal(written: str) -> str:
-    """Say a whole number, 2 at its head as 两 before 千, 万 and 亿 (两千二百, but 十二万).
+    """Say a whole number, 2 at its head as 两 before 百, 千, 万 and 亿 (两千二百, but 十二万).
 
     Args:
         written: ASCII digits; zeros at the head are not said.
@@ -35,7 +35,7 @@ def cardinal(written: str) -> str:
     words = _large(written)
     if words.startswith("一十"):
         return words[1:]
-    if words[0] == "二" and words[1:2] in ("千", "万", "亿"):
+    if words[0] == "二" and words[1:2] in ("百", "千", "万", "亿"):
         return "两" + words[1:]
     return words
 

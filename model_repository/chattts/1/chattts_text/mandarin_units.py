@@ -43,7 +43,7 @@ _OTHERS = {
     "oz": "盎司",
     "ft": "英尺",
     "mph": "英里每小时",
-    "kph": "千米每小时",
+    "kph": "公里每小时",
     "rpm": "转每分",
     "r/min": "转每分",
     "N·m": "牛米",
@@ -76,7 +76,7 @@ _OTHERS = {
     "m/s2": "米每二次方秒",
     "㎡": "平方米",
     "㎥": "立方米",
-    "㎞": "千米",
+    "㎞": "公里",
     "㎝": "厘米",
     "㎜": "毫米",
     "㎏": "千克",
@@ -88,8 +88,8 @@ _OTHERS = {
     "ghz": "吉赫兹",
     "Kg": "千克",
     "KG": "千克",
-    "KM": "千米",
-    "Km": "千米",
+    "KM": "公里",
+    "Km": "公里",
     "CM": "厘米",
     "MM": "毫米",
     "ML": "毫升",
@@ -153,6 +153,7 @@ def _units() -> dict[str, str]:
             units[base] = name
         for prefix, prefix_name in prefixes.items():
             units[prefix + base] = prefix_name + name
+    units["km"] = "公里"  # as people say, and 5 km must not sound like 5000 m
     for symbol in ("m", "km", "cm", "mm", "dm"):
         for power, power_name in _SQUARES.items():
             units[symbol + power] = power_name + units[symbol]
