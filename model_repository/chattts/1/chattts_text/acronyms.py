@@ -51,6 +51,7 @@ _KEPT = {
     "MySQL": "My S Q L",
     "NoSQL": "No S Q L",
     "OAuth": "O Auth",
+    "YoY": "year over year",
     "Ctrl": "Control",
     "ctrl": "control",
     "Cmd": "Command",

@@ -58,14 +58,17 @@ _REST = rf"(?P<rest>[/?#](?:{_PATH}*[A-Za-z0-9_/=&#~$%+-])?)?"
 _PORT = r"(?::(?P<port>[0-9]{1,5})(?![0-9]))?"
 _NAME = r"[A-Za-z0-9_.+@%-]"
 
+_DOMAIN = (
+    rf"{_LABELS}(?:(?:{_TLD})(?![A-Za-z0-9-]|\.[A-Za-z0-9])|(?:{_WORD_TLD})(?=/[A-Za-z0-9]))"
+    r"|localhost(?=[:/]|\b)"
+)
 _WEB = re.compile(
     r"(?<![A-Za-z0-9_.@/-])(?:"
     r"(?P<head>(?:https?|ftp|wss?|grpcs?|git|ssh)://(?:[A-Za-z0-9._~%!$&*+,;=:-]*@)?(?:www\.)?)"
     rf"(?P<host>[A-Za-z0-9.-]*[A-Za-z0-9]){_PORT}{_REST}"
     rf"|(?P<www>(?i:www\.))(?P<host2>{_LABELS}[A-Za-z]{{2,}}){_PORT.replace('port', 'port2')}"
     rf"{_REST.replace('rest', 'rest2')}"
-    rf"|(?P<host3>{_LABELS}(?:(?:{_TLD})(?![A-Za-z0-9-]|\.[A-Za-z0-9])|(?:{_WORD_TLD})(?=/[A-Za-z0-9]))"
-    rf"|localhost(?=[:/]|\b)){_PORT.replace('port', 'port3')}{_REST.replace('rest', 'rest3')}"
+    rf"|(?P<host3>{_DOMAIN}){_PORT.replace('port', 'port3')}{_REST.replace('rest', 'rest3')}"
     r")"
 )
 _MAIL = re.compile(
@@ -138,7 +141,7 @@ def _read(text: str, start: int, end: int) -> Edit:
     return Edit(start, end, read_address(text[start:end]))
 
 
-_NETWORK = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+_NETWORK = re.compile(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
 
 
 def read_address(address: str) -> str:

@@ -5,6 +5,7 @@ tried in order, and the first that fits is taken.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from . import (
@@ -18,13 +19,13 @@ from . import (
 from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
-from .english_numbers import model_number
+from .english_numbers import cardinal, model_number
 from .english_rules import Handler, Rule, groups, whole
 from .language import LATIN
 
 _ITEM = re.compile(
     rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|!(?==)|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
-    rf"|[(](?=[0-9]{{3}}\))|[{english_words.ROMAN_SIGN}½⅓⅔¼¾⅕-⅞²³]"
+    rf"|[(](?=[0-9]{{3}}\))|[{english_words.ROMAN_SIGN}½⅓⅔¼¾⅕-⅞²³⁰¹⁴-⁹]"
 )
 
 
@@ -89,6 +90,12 @@ def _shouted(match: re.Match[str]) -> list[Edit]:
     return whole(match, said) if said != match[0] else []
 
 
+def _power(match: re.Match[str]) -> list[Edit]:
+    plain = unicodedata.normalize("NFKC", match["n"])
+    sign = {"⁻": "minus ", "⁺": "plus "}.get(match["sign"], "")
+    return whole(match, f"to the power of {sign}{cardinal(plain)}")
+
+
 def _dotted_name(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{match[0][0]} {model_number(match['n'])}")
 
@@ -120,15 +127,18 @@ _SIGN_RULES = (
     _rule(r"!=", _said("is not equal to")),
     _rule(r"==(?!=)", _said("equals")),
     _rule(r"=>|-{1,2}>", _said("to")),
-    _rule(rf"(?P<sign>#)(?:(?P<digit>(?=[0-9]))|(?=[{LATIN}]))", _hash),
+    _rule(rf"(?P<sign>#)(?:(?P<digit>(?= ?[0-9]))|(?=[{LATIN}]))", _hash),
     _rule(rf"(?<!\w)(?P<sign>@)(?=[{LATIN}0-9])", _handle),
     _rule(r"\.(?=NET\b)", _said("dot ")),
-    _rule(rf"(?<=[{LATIN}])(?P<sign>-)(?=[0-9])", _apart),
+    _rule(r"(?<=noon)-(?=[0-9])", _said("to")),
+    _rule(r"(?<![A-Za-z0-9][a-z])(?<=[a-z])-(?=[0-9])", _said("minus")),
+    _rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
     _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
     _rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
     _rule(r"(?<=opyright )©", _said("")),
-    _rule(r"(?<=\w)²", _said("squared")),
-    _rule(r"(?<=\w)³", _said("cubed")),
+    _rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
+    _rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
+    _rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),
     _rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
     _rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
     _rule(r"(?<=\w)\^(?=[0-9])", _said("to the power of")),
@@ -144,6 +154,7 @@ _DIGIT_RULES = (
 )
 _WORD_RULES = (
     *english_money.SIGN_RULES,
+    *english_money.WORD_RULES,
     *english_dates.WORD_RULES,
     *english_words.WORD_RULES,
     english_codes.VERSION,

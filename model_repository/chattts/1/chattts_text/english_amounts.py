@@ -139,7 +139,8 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     text, written = match.string, match["n"]
     is_one = written in ("1", "1.00")
     unit = unit_after(text, match.end(), match.endpos, is_one)
-    if unit and is_measure(text, match.start(), unit[0]):
+    is_tight = unit is not None and text[match.end()] not in " \u00a0°℃℉"
+    if unit and is_measure(text, match.start(), unit[0], is_tight):
         unit = unit_after(text, match.end(), match.endpos, is_one=True)
     if unit:
         return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
@@ -222,7 +223,7 @@ DIGIT_RULES = (
         _year_range,
     ),
     _rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
-    _rule(r"(?P<n>[0-9]+(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
+    _rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
     _rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
     _rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
     _rule(rf"(?P<n>{NUMBER})", _plain),

@@ -3,7 +3,7 @@
 import re
 
 from .aligned import Edit
-from .english_numbers import cardinal, digits, pairs
+from .english_numbers import cardinal, digits, model_number, pairs
 from .english_rules import Handler, Rule, whole, word_before, word_set
 
 _GROUPS = re.compile(r"[0-9]+|[A-Za-z]+")
@@ -38,7 +38,10 @@ def _version(match: re.Match[str]) -> list[Edit] | None:
     parts = match["number"].split(".")
     is_network = not match["v"] and len(parts) == 4 and all(len(part) <= 3 for part in parts)
     if is_network:
-        return whole(match, " dot ".join(digits(part) for part in parts))
+        port = f" colon {model_number(match['port'])}" if match["port"] else ""
+        return whole(match, " dot ".join(digits(part) for part in parts) + port)
+    if not match["v"] and match["port"]:
+        return None
     said = [pairs(p) if len(p) == 4 else digits(p) if p[0] == "0" else cardinal(p) for p in parts]
     is_named = word_before(match.string, match.start()).lower() in ("version", "versions")
     return whole(match, ("version " if match["v"] and not is_named else "") + " point ".join(said))
@@ -95,9 +98,13 @@ DIGIT_RULES = (
         rf"{_EXTENSION}",
         _phone,
     ),
+    _rule(rf"(?P<number>0[0-9]{{2,4}}(?:[ -][0-9]{{3,4}}){{2}}){_EXTENSION}", _phone),
     _rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
     _rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
-    _rule(r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?![\w%])", _version),
+    _rule(
+        r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?::(?P<port>[0-9]{1,5}))?(?![\w%])",
+        _version,
+    ),
     _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),
     _rule(r"[0-9]{1,20}(?:-[0-9]{1,20}){2,9}(?![\w-])", _grouped),
     _rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),

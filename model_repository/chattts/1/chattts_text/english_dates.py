@@ -27,6 +27,7 @@ _DAYS = {
     "sat": "Saturday",
     "sun": "Sunday",
 }
+_MONTH = f"(?:{_MONTH}|{_MONTH.upper()})"
 _DAY = r"(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)"
 _RANK = r"(?:st|nd|rd|th)?"
 _DATE_WORDS = word_set("on by before after until till since due from dated for through")
@@ -68,7 +69,9 @@ def _day_first(match: re.Match[str]) -> list[Edit] | None:
         head=article + first + ("" if last else of),
         dash=" to ",
         tail=last,
+        gap=" ",
         month=_full(match["month"]) + _stop(match),
+        gap2=" " if match["gap2"] == "-" else None,
         year=match["year"] and year(match["year"]),
     )
 
@@ -128,13 +131,17 @@ def _short_year(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"oh {cardinal(match['year'])}" if value < 10 else below_hundred(value))
 
 
+_ZONE = re.compile(r" [A-Z]{2,4}\b")
+
+
 def _half(match: re.Match[str]) -> str | None:
     """Read "p.m." as letters, its period kept where it ends the sentence."""
     written = match["half"]
     if written is None:
         return None
     letters = " ".join(one for one in written if one.isalpha())
-    is_end = written.endswith(".") and ends_sentence(match.string, match.end())
+    is_zoned = _ZONE.match(match.string, match.end()) is not None
+    is_end = written.endswith(".") and not is_zoned and ends_sentence(match.string, match.end())
     return f" {letters}{'.' if is_end else ''}"
 
 
@@ -212,7 +219,7 @@ def _rule(pattern: str, handler: Handler) -> Rule:
 
 
 _HALF = r"(?P<half>[ \u00a0]?(?:[ap]m(?![A-Za-z])|[AP]M(?![A-Za-z])|[ap]\.[ ]?m\.|[AP]\.[ ]?M\.))"
-_YEAR = r"(?:(?:,[ ]?|[ ])(?P<year>[12][0-9]{3})(?![0-9]|[.,:][0-9]))?"
+_YEAR = r"(?:(?P<gap2>,[ ]?|[ -])(?P<year>[12][0-9]{3})(?![0-9]|[.,:][0-9]))?"
 _GERMAN = _rule(r"(?P<m>[0-9]{1,2})\.(?P<d>[0-9]{1,2})\.(?P<y>[12][0-9]{3})(?![0-9])", _numeric)
 
 WORD_RULES = (
@@ -253,7 +260,7 @@ DIGIT_RULES = (
     _rule(
         rf"(?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
         rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
-        rf"[ ](?P<of>of )?(?P<month>{_MONTH}\b\.?){_YEAR}",
+        rf"(?P<gap>[ -])(?P<of>of )?(?P<month>{_MONTH}\b\.?){_YEAR}",
         _day_first,
     ),
     _rule(r"(?P<decade>1[0-9]{2}0|20[0-9]0|[2-9]0)'?s(?![A-Za-z])", _decade),

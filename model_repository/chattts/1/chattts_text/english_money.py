@@ -89,10 +89,12 @@ def _money(match: re.Match[str]) -> list[Edit]:
     return [*edits, Edit(end, per[0], per[1])] if per else edits
 
 
-def _money_behind(match: re.Match[str]) -> list[Edit]:
-    """Read money with its code or sign behind: 5 USD, 3 €."""
+def _money_behind(match: re.Match[str]) -> list[Edit] | None:
+    """Read money with its code beside it or its sign behind: 5 USD, EUR 5, 3 €."""
     scale = f" {SCALES.get(match['scale'], match['scale'])}" if match["scale"] else ""
-    name = _CODES[match["code"]]
+    name = _CODES.get(match["code"])
+    if name is None:
+        return None
     is_plural = (match["n"] != "1" or scale) and name not in _UNCOUNTED
     return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
 
@@ -111,6 +113,8 @@ SIGN_RULES = (
         _money,
     ),
 )
+
+WORD_RULES = (_rule(rf"(?P<code>[A-Z]{{3}})[ ]?(?P<n>{NUMBER}){_SCALE}", _money_behind),)
 
 DIGIT_RULES = (
     _rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),

@@ -49,12 +49,29 @@ def word_before(text: str, position: int) -> str:
     return match[1] if match else ""
 
 
-_THING = re.compile(r" (?!and\b|or\b|of\b|per\b|in\b|to\b|from\b)[a-z]")
+_NO_THING = (
+    "and|or|of|per|in|to|from|at|on|for|with|by|is|are|was|were|has|have|had|tall|long|wide|high|"
+    "deep|away|later|ago|left|the|a|an|each|every|than|as|if|when|but|so|then|off|more|less|total|"
+    "apart|faster|slower|before|after|until|out|up|down|over|under|between|it|he|she|they|we|you|i|"
+    "along|across|around|above|below|inside|outside|through|near|behind|within|without|about|again|"
+    "today|now|yesterday|tomorrow|daily|only|too|also|here|there|north|south|east|west|not|which|that"
+)
+_THING = re.compile(rf" (?!(?:{_NO_THING})\b)[a-z]")
+"""A word that an amount before it may describe: a noun, or an adjective before one."""
 
 
-def is_measure(text: str, start: int, end: int) -> bool:
-    """Say whether an amount describes a thing, as in "a 5 km run": then its unit is singular."""
-    return _THING.match(text, end) is not None and word_before(text, start) in ("a", "A")
+def is_measure(text: str, start: int, end: int, is_tight: bool = False) -> bool:
+    """Say whether an amount describes a thing: then its unit is singular.
+
+    Args:
+        text: The text.
+        start: Where the amount begins.
+        end: Where it ends.
+        is_tight: Its unit touches the number, as in "12V battery"; else it needs an article, as
+            "a 5 km run".
+    """
+    is_described = _THING.match(text, end) is not None
+    return is_described and (is_tight or word_before(text, start) in ("a", "A"))
 
 
 _SENTENCE_END = re.compile(r"""["')\]]*(?:\s*\Z|\s*\n|\s+["'(]*[A-Z])""")

@@ -141,6 +141,7 @@ _UNIT = re.compile(
     rf"(?:/(?P<per>{_ANY}|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
     r"(?:(?<=[°′″])|(?![\w']))"
 )
+_FEET_BEFORE = re.compile(r"(?:ft|feet|foot)\.? [0-9.]+\Z")
 _ANGLE = re.compile(r"[°′][0-9.]+\Z")
 _PER = re.compile(
     rf"/(?P<per>{_ANY}|day|week|month|year|hour|minute|second|person|night|mo|"
@@ -167,7 +168,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     gap, unit, power, stop = match["gap"], match["unit"], match["power"], match.end()
     if text.startswith(".", stop) and unit in _DOTTED and not ends_sentence(text, stop + 1):
         stop += 1
-    elif unit in _AMBIGUOUS and gap and not match["area"]:
+    elif unit in _AMBIGUOUS and gap and not match["area"] and not _is_inch(text, position, unit):
         return None
     if power in ("2", "3") and unit not in _LENGTHS:
         return None
@@ -198,6 +199,11 @@ def bare_words(unit: str, per: str, power: str | None) -> str:
     return UNITS[unit][1] + per_words(per, power)
 
 
+def _is_inch(text: str, position: int, unit: str) -> bool:
+    """Say whether "in" behind a number is a length: "6 ft 1 in"."""
+    return unit == "in" and bool(_FEET_BEFORE.search(text[max(0, position - 10) : position]))
+
+
 def per_words(unit: str, power: str | None = None) -> str:
     """Read the part of a unit behind its slash: " per hour", " per cubic meter"."""
     name = {"mo": "month"}.get(unit) or (UNITS[unit][0] if unit in UNITS else unit)
@@ -211,4 +217,9 @@ def per_words(unit: str, power: str | None = None) -> str:
 def per_after(text: str, position: int, end: int) -> tuple[int, str] | None:
     """Read "/kg" or "/month" behind an amount of money; None: there is none."""
     match = _PER.match(text, position, end)
-    return (match.end(), per_words(match["per"])) if match else None
+    if not match:
+        return None
+    stop = match.end()
+    if text.startswith(".", stop) and match["per"] in _DOTTED and not ends_sentence(text, stop + 1):
+        stop += 1
+    return stop, per_words(match["per"])

@@ -52,6 +52,8 @@ _ABBREVIATIONS = {
     "univ": "university",
     "avg": "average",
     "cf": "compare",
+    "temp": "temperature",
+    "bldg": "building",
     "misc": "miscellaneous",
     "tel": "telephone",
     "incl": "including",
@@ -83,6 +85,7 @@ _BEFORE_NUMBER = {
     "ver": "version",
     "par": "paragraph",
     "tab": "table",
+    "ep": "episode",
 }
 """Read so with a period and a number behind."""
 
@@ -115,8 +118,12 @@ _MAY_END = word_set("etc inc ltd corp co ave blvd rd dr hwy jr sr st")
 
 
 def _stop(match: re.Match[str]) -> str:
-    may_end = match["word"].lower() in _MAY_END
-    return "." if may_end and match["stop"] and ends_sentence(match.string, match.end()) else ""
+    word = match["word"].lower()
+    if not match["stop"] or word not in _MAY_END:
+        return ""
+    if word != "etc":
+        return "." if _SENTENCE_AFTER.match(match.string, match.end()) else ""
+    return "." if ends_sentence(match.string, match.end()) else ""
 
 
 def _abbreviation(match: re.Match[str]) -> list[Edit]:
