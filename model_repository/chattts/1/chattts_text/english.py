@@ -132,6 +132,7 @@ _SIGN_RULES = (
     _rule(r"\.(?=NET\b)", _said("dot ")),
     _rule(r"(?<=noon)-(?=[0-9])", _said("to")),
     _rule(r"(?<![A-Za-z0-9][a-z])(?<=[a-z])-(?=[0-9])", _said("minus")),
+    _rule(r"(?<![A-Za-z0-9][a-z] )(?<=[a-z] )-(?= [0-9])", _said("minus")),
     _rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
     _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
     _rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),

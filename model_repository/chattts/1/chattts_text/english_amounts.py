@@ -69,6 +69,8 @@ def _counted(match: re.Match[str], words: str) -> list[Edit]:
     """Read a fraction with the unit behind it."""
     is_part = match["whole"] is None
     unit = unit_after(match.string, match.end(), match.endpos, is_one=is_part)
+    if unit and is_measure(match.string, match.start(), unit[0]):
+        unit = unit_after(match.string, match.end(), match.endpos, is_one=True)
     edits = [Edit(*match.span(), words)]
     return [*edits, Edit(match.end(), *unit)] if unit else edits
 
