@@ -106,6 +106,7 @@ def test_no_text_makes_it_fail_and_the_alignment_covers_it(text: str, switches: 
     spans = done.aligned.alignment()
     assert "".join(text[span.start : span.end] for span in spans) == text
     spoken = done.aligned.text
+    assert done.spoken in ("", spoken)
     assert "".join(spoken[span.spoken_start : span.spoken_end] for span in spans) == spoken
     assert all(
         0 <= one["start"] <= one["end"] <= len(text) for one in done.warnings if "start" in one

@@ -108,6 +108,11 @@ class Context:
             return text
         return _ANY_PLACEHOLDER.sub(self._expansion, text)
 
+    def expansions(self, text: str) -> Iterator[Edit]:
+        """Yield the edits that `expanded` comes down to."""
+        for match in _ANY_PLACEHOLDER.finditer(text):
+            yield Edit(*match.span(), self._expansion(match))
+
     def _reading(self, match: re.Match[str]) -> str:
         token = self.token(match[0])
         return token.text if token and token.is_reading else match[0]

@@ -52,7 +52,7 @@ class PreparedText:
     segments: tuple[Segment, ...]
     """In order; empty if there is nothing to say."""
     aligned: AlignedText
-    """The spoken text with placeholders, aligned with the caller's."""
+    """The spoken text, aligned with the caller's."""
     warnings: tuple[dict[str, Any], ...]
     """Code, message and place of each change that loses or guesses something."""
 
@@ -117,6 +117,7 @@ class FrontEnd:
         if switches.normalize:
             aligned = _settled(aligned, context)
         segments = cut(aligned, context, self._limits if is_split else None)
+        aligned = aligned.edited(context.expansions(aligned.text))
         return PreparedText(tuple(segments), aligned, tuple(as_warnings(aligned.notes, text)))
 
 
