@@ -22,7 +22,8 @@ NUMBER = (
 )
 """Regular expression of a number that is not too long to be said as one."""
 
-_SCALE = r"(?:万亿|百万|千万|[百千万亿]|[kwKMB](?![A-Za-z0-9]))"
+_SCALE = r"(?:万亿|百万|千万|[百千万亿]|(?:[kwKMB]|[mb]illion|thousand)(?![A-Za-z0-9]))"
+_LOW_SCALE = rf"(?P<low_scale>{_SCALE})?"
 _TAIL = rf"(?P<scale> ?{_SCALE})?(?: ?(?P<unit>{PERCENT}|{UNIT}))?"
 _FRONT = rf"(?:(?P<currency>{CURRENCY}) ?)"
 _MINUS = r"[-−–]"
@@ -32,7 +33,9 @@ RANGE = rf" ?(?:{DASH}|至|到) ?"
 """Regular expression of what stands between the ends of a range."""
 
 _RANGE = rf"(?P<range>{RANGE})"
-_LETTER_SCALES = {"k": 3, "K": 3, "w": 4, "M": 6, "B": 9}
+_LETTER_SCALES = {
+    "k": 3, "K": 3, "w": 4, "M": 6, "B": 9, "thousand": 3, "million": 6, "billion": 9
+}  # fmt: skip
 _LATITUDES = {"N": "北纬", "S": "南纬", "E": "东经", "W": "西经"}
 _SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
 _COLD = re.compile(r"(?:温|气温|零下|冷|冰|热|度|天气)[^\d，。；]{0,6}$")
@@ -45,7 +48,7 @@ _PAY = re.compile(r"(?:薪|资|价|预算|收入)[^，。；]{0,8}$")
 _DEGREES = re.compile(" ?度(?!假|过|角)")
 
 
-def _say(place: Place, written: str, scale: str | None, unit: str | None, is_counted: bool) -> str:
+def _say(place: Place, written: str, scale: str, unit: str | None, is_counted: bool) -> str:
     """Say a number with its scale and unit, without sign and currency."""
     words = _scaled(place, written, scale, is_counted or bool(unit))
     if not unit:
@@ -58,9 +61,8 @@ def _say(place: Place, written: str, scale: str | None, unit: str | None, is_cou
     return words + unit_name(unit)
 
 
-def _scaled(place: Place, written: str, scale: str | None, is_counted: bool) -> str:
+def _scaled(place: Place, written: str, scale: str, is_counted: bool) -> str:
     """Say a number with its scale; 2千 behind another part of the number is 二千."""
-    scale = (scale or "").strip()
     if not scale:
         return number(written, is_counted)
     power = _LETTER_SCALES.get(scale)
@@ -90,8 +92,10 @@ def _signed(place: Place, sign: str, words: str, unit: str | None) -> str:
 
 def _amount(place: Place) -> str | None:
     match = place.match
-    sign, currency, scale, unit = match["sign"], match["currency"], match["scale"], match["unit"]
-    written = match["low"]
+    sign, currency, unit = match["sign"], match["currency"], match["unit"]
+    scale, written = _scale(place), match["low"]
+    if currency and unit == "m":
+        unit, scale = None, "M"
     if sign and (_AFTER_NUMBER.search(place.before) or place.said not in ("", "到")):
         return None
     if scale in _LETTER_SCALES and not currency and not _is_letter_scale(place):
@@ -104,9 +108,13 @@ def _amount(place: Place) -> str | None:
     return _signed(place, sign, words, unit) if sign else words
 
 
+def _scale(place: Place) -> str:
+    return (place.match["scale"] or "").strip()
+
+
 def _is_letter_scale(place: Place) -> bool:
     """Read k as thousand and w as ten thousand, but 4k is a screen; K, M and B are letters."""
-    scale, written = place.match["scale"], place.match["low"]
+    scale, written = _scale(place), place.match["low"]
     if scale == "w" or (scale in ("k", "K") and _PAY.search(place.before)):
         return True
     return scale == "k" and not place.follows(_SCREEN) and written not in ("4", "8")
@@ -131,20 +139,21 @@ def _without_empty_cents(written: str) -> str:
 def _range(place: Place) -> str | None:
     """Read "3-5天", "-5~3℃", "10-20%", "$5-6": one unit for both ends."""
     match = place.match
-    low, high, scale, unit = match["low"], match["high"], match["scale"], match["unit"]
+    low, high, scale, unit = match["low"], match["high"], _scale(place), match["unit"]
     sign, high_sign, joint = match["sign"], match["high_sign"], match["range"].strip()
     if (sign and _AFTER_NUMBER.search(place.before)) or _FIGURE.search(place.before):
         return None
-    if scale in _LETTER_SCALES and not match["currency"] and scale not in ("k", "w"):
+    if scale in _LETTER_SCALES and not match["currency"] and not _is_letter_scale(place):
         return None
     low_value, high_value = (Decimal(one.replace(",", "")) for one in (low, high))
     is_rising = (-low_value if sign else low_value) < (-high_value if high_sign else high_value)
-    if not is_rising and joint not in ("至", "到", "~") and not unit:
+    low_scale = match["low_scale"]
+    if not is_rising and not low_scale and joint not in ("至", "到", "~") and not unit:
         return None
     if _is_money(place):
         low, high = _without_empty_cents(low), _without_empty_cents(high)
     is_counted = place.is_counted or bool(match["currency"])
-    shared = scale if scale in _LETTER_SCALES else None
+    shared = low_scale or (scale if scale in _LETTER_SCALES else "")
     words = _scaled(place, low, shared, _two(place, scale, unit))
     if unit in PERCENTS:
         words = PERCENTS[unit] + ("二" if words == "两" else words)
@@ -159,8 +168,8 @@ def _range(place: Place) -> str | None:
     return words + _currency_name(place, match["currency"]) if match["currency"] else words
 
 
-def _two(place: Place, scale: str | None, unit: str | None) -> bool:
-    is_large = scale is not None and scale.strip()[0] in "百千万亿"
+def _two(place: Place, scale: str, unit: str | None) -> bool:
+    is_large = scale[:1] in ("百", "千", "万", "亿")
     is_money = bool(place.match["currency"])
     return place.is_counted or is_large or is_money or (unit is not None and unit not in PERCENTS)
 
@@ -230,7 +239,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     ),
     rule(r"\d{1,6}(?:\.\d{1,6}){2,}", _version),
     rule(
-        rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_RANGE}(?P<high_sign>{_MINUS})?"
+        rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_LOW_SCALE}{_RANGE}(?P<high_sign>{_MINUS})?"
         rf"(?P<high>{NUMBER}){_TAIL}",
         _range,
     ),
@@ -242,7 +251,8 @@ DIGIT_RULES: tuple[Rule, ...] = (
 
 FRONT_RULES: tuple[Rule, ...] = (
     rule(
-        rf"{_SIGN}? ?{_FRONT}?(?P<low>{NUMBER}){_RANGE}{_FRONT.replace('currency', 'again')}?"
+        rf"{_SIGN}? ?{_FRONT}?(?P<low>{NUMBER}){_LOW_SCALE}{_RANGE}"
+        rf"{_FRONT.replace('currency', 'again')}?"
         rf"(?P<high_sign>{_MINUS})?(?P<high>{NUMBER}){_TAIL}",
         _range,
     ),

@@ -4,13 +4,13 @@ import re
 
 from .mandarin_numbers import MAX_CARDINAL_DIGITS, cardinal, digits
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER
+from .mandarin_units import COUNTER, PERCENT, UNIT
 
-_LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[])*$"
+_LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[【])*$"
 CODE_WORDS = (
     "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|机型|代号|批号|序列号|流水号|合同|发票|车牌|"
     "手机|座机|身份证|邮编|口令|QQ群?|群号|微信|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案|订单|运单|快递|"
-    "分机|会员|股票|房号|航班|车次|热线|电话|拨打|请拨|拨|致电|来电|客服|传真|联系|短信|打"
+    "分机|会员|股票|房号|航班|车次|热线|电话|报警|火警|急救|拨打|请拨|拨|致电|来电|客服|传真|联系|短信|打"
 )
 """Words with which a number is a name, for use inside a regular expression."""
 
@@ -29,6 +29,8 @@ _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z0-9]{{0,5}}$")
 _ROOM = re.compile(
     r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
 )
+_NAME = re.compile("[A-Za-z] $")
+_MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[十百千万亿多余+])")
 _BUILDING = re.compile(r"(?:[座栋幢楼]|单元) ?$")
 _COLLEGES = re.compile(r" ?(?:高校|大学|工程|院校|、|/|和|工作制|毕业)")
 
@@ -118,6 +120,12 @@ def _room(place: Place) -> str | None:
     return _run(place) if is_inside or place.follows(_ROOM) else None
 
 
+def _model(place: Place) -> str | None:
+    """Read the number of a product behind its Latin name: RTX 4090."""
+    is_name = _NAME.search(place.before) and not place.follows(_COUNTING)
+    return digits(place.match[0]) if is_name and not place.follows(_MEASURED) else None
+
+
 def _college(place: Place) -> str | None:
     return digits(place.match[0]) if place.follows(_COLLEGES) else None
 
@@ -157,6 +165,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d)", _code),
     rule(r"\d{1,5}(?!\d)", _named),
     rule(r"\d{3,4}(?!\d)", _room),
+    rule(r"\d{3,4}(?![\d.,:/-])", _model),
     rule(r"(?:985|211)(?!\d)", _college),
     rule(r"996(?!\d)(?=工作制|$|[，。、！？的加])", lambda place: digits(place.match[0])),
 )

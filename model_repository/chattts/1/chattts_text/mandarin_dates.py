@@ -16,20 +16,22 @@ _DATING = re.compile(
     r"(?:日期|日子|截至|截止|截止到|生日|出生|有效期|到期|今天|明天|昨天)[为是于到至]{0,2}[:： ]?$"
 )
 _DATED = re.compile(
-    r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|之?前)"
+    r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|放假|"
+    r"元旦|情人节|圣诞|平安夜|上线|发布|截止|之?前)"
 )
 _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
 _ERA = re.compile(r"公元前?$|(?:^|[（(至到~—-])前$")
 _EVENT = re.compile(
-    r" ?(?:妇女节|劳动节|青年节|儿童节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|晚会|"
-    r"消费者|运动|事变|节快乐|节活动|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
+    r" ?(?:妇女节|劳动节|青年节|儿童节|情人节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|"
+    r"晚会|消费者|运动|事变|节快乐|节活动|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
 )
 _YEAR_LIKE = re.compile(
     r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|.{0,3}?奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
 _YEAR_BEFORE = re.compile(r"(?:今年|去年|明年|前年|后年|年份|年度|截至|始于|迄|自)[是为]?[:： ]?$")
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_YEAR_PART = re.compile(r"[初底末春夏秋冬]|[上下]半年|国庆|元旦|中秋")
 _YEAR_AFTER = re.compile(rf" ?年{RANGE}前?\d{{3,4}} ?年", re.ASCII)
 _YEAR_IN_FRONT = re.compile(rf"\d{{3,4}} ?年{RANGE}$", re.ASCII)
 _MONTH_FOLLOWS = re.compile(r" ?年 ?\d{1,2} ?月", re.ASCII)
@@ -110,6 +112,8 @@ def _event(place: Place) -> str | None:
         return None
     if place.match["sep"] != "·" and not place.follows(_EVENT):
         return None
+    if first == second and len(first) == 2:
+        return "双" + cardinal(first)
     return "十一" if (first, second) == ("10", "1") else digits(first) + digits(second)
 
 
@@ -147,6 +151,8 @@ def _year(place: Place) -> str | None:
     is_long_ago = _LONG_AGO.match(rest) is not None
     if len(written) == 2:
         is_year = written[0] in "56789" and written[1] != "0"
+        if _YEAR_PART.match(rest):
+            return digits(written)
         return digits(written) if is_year and not _is_lasting(place, rest) else None
     if not 1 <= int(written[0]) <= 2 or written == "1000":
         return None
@@ -237,6 +243,10 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<y>(?:19|20)\d\d)\.(?P<mo>0?[1-9]|1[0-2])(?!\d|\.\d)", _month_of_range),
     rule(rf"(?P<a>\d{{4}})(?P<sep>{RANGE})(?P<b>\d{{4}})(?!\d)", _years),
     rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
+    rule(
+        rf"(?P<y>(?:19|20)\d\d)\.(?=\d{{1,2}}(?:{RANGE}\d{{1,2}})? ?月)",
+        lambda place: digits(place.match["y"]) + "年",
+    ),
     rule(r"(?P<mo>\d{1,2})(?P<sep>[-/.])(?P<d>\d{1,2})(?!\d)", _month_day),
     rule(r"(?P<a>\d{1,2})(?P<sep>[.·])(?P<b>\d{1,2})(?!\d)", _event),
     rule(r"(?P<a>315|618|911|918|512|1212)(?P<sep>)(?P<b>)(?!\d)", _event),
@@ -244,7 +254,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<y>\d[05])(?=后(?!来|的?\d)|[、和/]\d[05]后)", _generation),
     rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多|以))", _year),
     rule(r"(?P<y>19\d\d|20\d\d)(?!\d)", _bare_year),
-    rule(r"(?<=\d秒)\d\d(?!\d)", lambda place: digits(place.match[0])),
+    rule(r"(?<=\d[秒米])\d\d(?!\d)", lambda place: digits(place.match[0])),
     rule(r"0(?P<n>[1-9])(?= ?[月日号时点])", lambda place: place.part("n")),
     rule(r"(?P<m>\d{1,2}):(?P<s>[0-5]\d\.\d{1,3})(?!\d)", _lap),
     rule(rf"{_CLOCK}{_NOT_MORE}", _clock),

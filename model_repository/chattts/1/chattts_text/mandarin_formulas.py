@@ -111,6 +111,13 @@ def _fraction(place: Place) -> str | None:
     return f"{cardinal(whole)}又{words}" if whole else words
 
 
+def _negative_fraction(place: Place) -> str | None:
+    """Read "-1/2"; a hyphen between words is no minus."""
+    if place.said or place.before[-1:].isascii() and place.before[-1:].isalnum():
+        return None
+    return f"负{place.part('under')}分之{place.part('over')}"
+
+
 def _listed(place: Place) -> str:
     """Read "1/2/3" as a list."""
     return "、".join(number(part) for part in place.match[0].split("/"))
@@ -210,7 +217,9 @@ def _numbered(place: Place) -> str:
 _DASH = "[-–—−]"
 
 DIGIT_RULES: tuple[Rule, ...] = (
-    rule(rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?!\d|\.\d)", _formula),
+    rule(
+        rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?!\d|\.\d)(?: (?={UNIT}))?", _formula
+    ),
     rule(rf"(?:{NUMBER}){_POWER}(?!\d)", _power),
     rule(
         r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4}) ?[/⁄] ?(?P<under>\d{1,4})(?![\d/]|\.\d)",
@@ -225,6 +234,11 @@ DIGIT_RULES: tuple[Rule, ...] = (
     ),
 )
 """Rules at the first digit of a number."""
+
+MINUS_RULES: tuple[Rule, ...] = (
+    rule(r"[-−](?P<over>\d{1,4})/(?P<under>\d{1,4})(?![\d/]|\.\d)", _negative_fraction),
+)
+"""Rules at a sign."""
 
 SIGN_RULES: tuple[Rule, ...] = (
     rule(rf"(?P<whole>)(?P<sign>[{VULGAR}])", _vulgar),

@@ -41,7 +41,8 @@ _PATTERNS = tuple(
         rf"{_BEFORE}(?!(?:1[5-9]|20)\d0s)"
         rf"(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_POWER}{_UNIT}"
         r"(?:/(?=[\u4e00-\u9fff]))?\+?)",
-        rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}(?:[kKMBw](?![A-Za-z\d]))?)",
+        rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}"
+        r"(?:(?:[kKMBw]| ?(?:[mb]illion|thousand))(?![A-Za-z\d]))?)",
         rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
         rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",

@@ -14,6 +14,9 @@ _COUNTS_UNIT = re.compile(r"[零一二三四五六七八九十百千万亿两几
 _DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
 _COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
+_TELEPHONE = 7
+"""Words as long as this, said digit by digit, are parted by a pause."""
+
 _PER_WHAT = (
     "小时|时(?!间)|分|秒|天|[日月年周季人次个斤吨升米件位间晚盒瓶袋张台辆亩平只股份套吨度本期节场集课顿]|"
     "千[克米]|公[斤里升]|平方|立方|学期|户"
@@ -80,6 +83,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"{DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
     rule(r"\+(?!\d)", _plus_more),
     rule(r"[~～](?= ?\d)", _about),
+    rule(r"/ ?(?=\d)", lambda place: "、" if len(place.said) >= _TELEPHONE else None),
     rule(rf"/ ?(?:(?P<unit>{UNIT})|(?={_PER_WHAT}))", _per),
     rule(r"№ ?(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
     rule(r"#(?![A-Za-z\d])", lambda place: "号" if place.said else None),

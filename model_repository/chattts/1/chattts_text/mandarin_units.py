@@ -74,6 +74,7 @@ _OTHERS = {
     "KB/s": " K B 每秒",
     "m/s²": "米每二次方秒",
     "m/s2": "米每二次方秒",
+    "m/s^2": "米每二次方秒",
     "㎡": "平方米",
     "㎥": "立方米",
     "㎞": "公里",
@@ -169,7 +170,7 @@ def _any_of(symbols: dict[str, str]) -> str:
 
 
 _UNIT = rf"(?:{_any_of(UNITS)})"
-_NO_GRADE = "(?<!A(?=[级景类]))"  # 5A级景区 has no amperes
+_NO_GRADE = "(?<!A(?=[级景类座排区栋]))"  # 5A级景区 has no amperes
 
 UNIT = rf"{_UNIT}(?:/(?:\d{{1,4}} ?)?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
 """Regular expression of a unit, or of one unit per another."""
