@@ -13,16 +13,20 @@ from ._exceptions import (
 )
 from ._stream import AsyncSpeechStream, SpeechStream
 from ._types import (
+    AlignedSpan,
     Audio,
     AudioChunk,
+    NormalizedText,
     SpeechOptions,
     SpeechWarning,
     Summary,
+    TextSegment,
     Timings,
     Voice,
 )
 
 __all__ = [
+    "AlignedSpan",
     "AsyncChatTTSClient",
     "AsyncSpeechStream",
     "Audio",
@@ -30,6 +34,7 @@ __all__ = [
     "ChatTTSClient",
     "ChatTTSError",
     "InvalidRequestError",
+    "NormalizedText",
     "ProtocolError",
     "RequestCancelledError",
     "RequestTimeoutError",
@@ -39,6 +44,7 @@ __all__ = [
     "SpeechStream",
     "SpeechWarning",
     "Summary",
+    "TextSegment",
     "Timings",
     "Voice",
     "WavWriter",

@@ -1,8 +1,9 @@
-"""Speak a text with a ChatTTS server, list its voices, or ask whether it is ready.
+"""Speak a text with a ChatTTS server, ask how it would be read, list voices, or ask for health.
 
 Examples:
   python -m chattts_client say "The cat reads a book." -o cat.wav --voice en --seed 7
   echo "A long text." | python -m chattts_client say - -o text.wav --stream
+  python -m chattts_client normalize "The 3:20 train, $4.50." --offline
 
 Results go to standard output, progress and warnings to standard error. Exit status: 0 done,
 1 file error, 2 wrong request, 3 no server, 4 timeout, 5 cancelled, 6 server error, 7 not
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
+from ._answers import read_prepared
 from ._audio import WavWriter
 from ._client import DEFAULT_TIMEOUT_S, ChatTTSClient
 from ._exceptions import (
@@ -30,8 +32,9 @@ from ._exceptions import (
     ServerUnavailableError,
 )
 from ._transport import DEFAULT_URLS, TransportName
-from ._types import Audio, SpeechOptions, Voice
+from ._types import Audio, NormalizedText, SpeechOptions, SpeechWarning, Voice
 
+_NORMALIZE_OPTIONS = ("language", "options", "model_version")
 EXIT_FILE = 1
 EXIT_USAGE = 2
 EXIT_NOT_READY = 3
@@ -95,6 +98,41 @@ def _say_streaming(client: ChatTTSClient, text: str, path: str, options: SpeechO
         return stream.result()
 
 
+def _normalize(client: ChatTTSClient, arguments: argparse.Namespace) -> int:
+    text = _read_text(arguments.text)
+    if arguments.offline:
+        found = _prepare(text, arguments.options, arguments.language)
+    else:
+        options = {name: getattr(arguments, name) for name in _NORMALIZE_OPTIONS}
+        found = client.normalize(text, **cast(SpeechOptions, options))
+    if arguments.json:
+        print(json.dumps(asdict(found), ensure_ascii=False))
+        return 0
+    for segment in found.segments:
+        pause = f", then {segment.pause_ms} ms of silence" if segment.pause_ms else ""
+        print(f"{segment.text.strip()}\t({segment.estimated_s:.1f} s{pause})")
+    for warning in found.warnings:
+        _note(f"warning: {_place(warning)}{warning.message} ({warning.code})")
+    return 0
+
+
+def _prepare(text: str, options: dict[str, Any] | None, language: str | None) -> NormalizedText:
+    try:
+        from chattts_text.offline import prepare
+    except ImportError as error:
+        needed = "normalize --offline needs the extra `text` of chattts-client"
+        raise ImportError(f"{needed}: {error}") from error
+    prepared = prepare(text, options, cast(Any, language or "auto"))
+    return read_prepared(prepared.as_json())
+
+
+def _place(warning: SpeechWarning) -> str:
+    if warning.start is None:
+        return ""
+    spoken = f" -> {warning.spoken!r}" if warning.spoken else ""
+    return f"characters {warning.start} to {warning.end}, {warning.text!r}{spoken}: "
+
+
 def _voices(client: ChatTTSClient, arguments: argparse.Namespace) -> int:
     voices = client.list_voices()
     if arguments.json:
@@ -134,7 +172,7 @@ def _voice_line(voice: Voice) -> str:
 def _report(audio: Audio, arguments: argparse.Namespace) -> None:
     _note(f"first audio after {audio.time_to_first_audio_s:.2f} s")
     for warning in audio.warnings:
-        _note(f"warning: {warning.message} ({warning.code})")
+        _note(f"warning: {_place(warning)}{warning.message} ({warning.code})")
     if audio.untrained:
         _note("notice: the server runs UNTRAINED weights; this audio is noise, not speech")
     report = _facts(audio, arguments.output)
@@ -186,6 +224,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_say(commands)
+    _add_normalize(commands)
     _add_command(
         commands,
         "voices",
@@ -213,6 +252,26 @@ def _add_command(commands: Any, name: str, run: Any, summary: str) -> argparse.A
     return parser
 
 
+def _add_normalize(commands: Any) -> None:
+    summary = "show how a text would be read: segments, warnings, with --json the alignment"
+    parser = _add_command(commands, "normalize", _normalize, summary)
+    parser.add_argument("text", help="what would be said; - reads standard input")
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="without a server, whatever its voice can read (needs the extra `text`)",
+    )
+    _add_text_options(parser)
+
+
+def _add_text_options(parser: Any) -> None:
+    parser.add_argument("--language", choices=("auto", "zh", "en"), help="rules that read the text")
+    parser.add_argument(
+        "--options", type=json.loads, metavar="JSON", help="rarely used switches of the server"
+    )
+    parser.add_argument("--model-version", help="which one to ask; default: the highest served")
+
+
 def _add_say(commands: Any) -> None:
     parser = _add_command(commands, "say", _say, "speak a text into a WAV file")
     parser.add_argument("text", help="what to say; - reads standard input")
@@ -220,7 +279,7 @@ def _add_say(commands: Any) -> None:
     parser.add_argument("--stream", action="store_true", help="write each chunk as it is made")
     speech = parser.add_argument_group("speech")
     speech.add_argument("--voice", help="a name from `voices`, or a speaker string")
-    speech.add_argument("--language", choices=("auto", "zh", "en"), help="rules that read the text")
+    _add_text_options(speech)
     speech.add_argument("--style", help="control tokens such as [speed_5][oral_2]")
     speech.add_argument(
         "--refine", action="store_true", default=None, help="let the model add its own pauses"
@@ -236,10 +295,6 @@ def _add_say(commands: Any) -> None:
         choices=("exact", "low"),
         help="with --stream; exact: as without it, low: sooner and nearly the same (exact)",
     )
-    speech.add_argument(
-        "--options", type=json.loads, metavar="JSON", help="rarely used switches of the server"
-    )
-    speech.add_argument("--model-version", help="which one to ask; default: the highest served")
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument("--temperature", type=float, help="0.00001 ... 2")
     sampling.add_argument("--top-p", type=float, help="nucleus mass, up to 1")

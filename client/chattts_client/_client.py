@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ._answers import read_dry_run, read_voices
 from ._exceptions import InvalidRequestError, RequestTimeoutError, ServerUnavailableError
-from ._protocol import SpeechRequest, read_voices, speech_request, voices_request
+from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._stream import AsyncSpeechStream, SpeechStream, async_only_response, only_response
 from ._transport import DEFAULT_URLS, TransportName, open_async_transport, open_transport
-from ._types import UNSET, Audio, SpeechOptions, Unset, Voice
+from ._types import UNSET, Audio, NormalizedText, SpeechOptions, Unset, Voice
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -113,6 +114,26 @@ class ChatTTSClient(_Settings):
         """
         return self._start(self._stream_request(text, options), timeout_s)
 
+    def normalize(
+        self,
+        text: str,
+        *,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> NormalizedText:
+        """How a text would be spoken: segments, warnings and alignment; nothing is spoken.
+
+        Args:
+            text: what would be said.
+            timeout_s: seconds for this call; None = no limit. Default: the client's.
+            options: as for speech; those that the text front end does not read change nothing.
+
+        Raises:
+            ChatTTSError: see its subclasses.
+        """
+        call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
+        return read_dry_run(only_response(call))
+
     def list_voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
     ) -> tuple[Voice, ...]:
@@ -197,6 +218,17 @@ class AsyncChatTTSClient(_Settings):
         Call it inside a running event loop; there is nothing to await before the iteration.
         """
         return self._start(self._stream_request(text, options), timeout_s)
+
+    async def normalize(
+        self,
+        text: str,
+        *,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> NormalizedText:
+        """How a text would be spoken; see `ChatTTSClient.normalize`."""
+        call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
+        return read_dry_run(await async_only_response(call))
 
     async def list_voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""

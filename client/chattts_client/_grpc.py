@@ -24,6 +24,7 @@ from tritonclient.grpc import InferResult, service_pb2
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 from tritonclient.utils import serialize_byte_tensor
 
+from ._answers import Reader
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
@@ -38,7 +39,6 @@ from ._protocol import (
     STOP_LIMIT_S,
     STREAMING_MODEL,
     InputTensor,
-    Reader,
     SpeechRequest,
 )
 

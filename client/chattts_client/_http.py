@@ -16,6 +16,7 @@ from tritonclient.http import InferenceServerClient, InferInput
 from tritonclient.http.aio import InferenceServerClient as AsyncInferenceServerClient
 from tritonclient.utils import InferenceServerException
 
+from ._answers import Reader
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
@@ -24,7 +25,7 @@ from ._exceptions import (
     code_from_http,
     error_from_status,
 )
-from ._protocol import UNARY_MODEL, InputTensor, Reader, SpeechRequest, with_deadline
+from ._protocol import UNARY_MODEL, InputTensor, SpeechRequest, with_deadline
 
 _TIMEOUTS = (gevent.Timeout, TimeoutError, asyncio.TimeoutError)
 _DISCONNECTS = (OSError, HTTPConnectionClosed, aiohttp.ClientConnectionError)

@@ -1,7 +1,7 @@
-"""Requests to tensors and tensors to results, for gRPC and HTTP alike.
+"""Requests to tensors, for gRPC and HTTP alike, and the names of all tensors.
 
-The only file that knows the models' tensor names, types and metadata keys; `config.pbtxt` is the
-contract and a test compares the two.
+With _answers.py the only file that knows them; `config.pbtxt` is the contract and a test compares
+the two.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._exceptions import InvalidRequestError, ProtocolError
-from ._json import JsonObject, get, get_list, get_number, get_optional_number, parse_object
-from ._types import AudioChunk, Samples, SpeechWarning, Summary, Timings, Voice
+from ._exceptions import InvalidRequestError
 
 STREAMING_MODEL: Final = "chattts"
 """Many responses per request; gRPC only."""
@@ -74,10 +72,10 @@ STOP_LIMIT_S: Final = 2.0
 DEADLINE_MARGIN_S: Final = 1.0
 """How long the server works on after the caller's time limit, so that the limit is what is seen."""
 
+_OTHER_ANSWERS: Final = {"list_voices": "list_voices", "dry_run": "normalize", "health": "is_ready"}
+"""Options that a server answers otherwise than by speech, and what of the client asks for it."""
 _INTEGERS: Final[Mapping[str, type[np.integer[Any]]]] = {"INT32": np.int32, "UINT64": np.uint64}
 
-Reader = Callable[[str], NDArray[Any] | None]
-"""Output name to its array, or None if the response lacks it."""
 T = TypeVar("T")
 
 
@@ -125,9 +123,10 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
             raise TypeError(f"unknown option {name!r}")
     given = {name: value for name, value in options.items() if value is not None}
     model_version = _version(given.pop(MODEL_VERSION, ""))
-    if "list_voices" in _keys(given.get("options")):
-        message = "options: list_voices is no speech; use list_voices() or the command `voices`"
-        raise InvalidRequestError(message, field="options")
+    for key, method in _OTHER_ANSWERS.items():
+        if key in _keys(given.get("options")):
+            message = f"options: {key} is no speech; use {method}() or the command `{method}`"
+            raise InvalidRequestError(message, field="options")
     values = {"text": text, "stream": stream, **given}
     tensors = tuple(_encode(name, value) for name, value in values.items())
     return SpeechRequest(_new_request_id(), tensors, model_version)
@@ -151,6 +150,20 @@ def voices_request(model_version: str = "") -> SpeechRequest:
     return SpeechRequest(_new_request_id(), (text, options), _version(model_version))
 
 
+def dry_run_request(text: str, options: Mapping[str, object]) -> SpeechRequest:
+    """Encode the question how a text would be spoken; `options` as in `speech_request`.
+
+    Raises:
+        InvalidRequestError: as in `speech_request`.
+        TypeError: an unknown option.
+    """
+    request = speech_request(text, options, stream=False)
+    given = options.get("options")
+    switches = {**given, "dry_run": True} if isinstance(given, Mapping) else {"dry_run": True}
+    others = (tensor for tensor in request.tensors if tensor.name != "options")
+    return replace(request, tensors=(*others, _encode("options", switches)))
+
+
 def with_deadline(request: SpeechRequest, timeout_s: float | None) -> SpeechRequest:
     """Let the server stop soon after the caller has given up, unless a deadline is set already."""
     if timeout_s is None or any(tensor.name == "deadline_ms" for tensor in request.tensors):
@@ -158,51 +171,6 @@ def with_deadline(request: SpeechRequest, timeout_s: float | None) -> SpeechRequ
     deadline_ms = math.ceil(min((timeout_s + DEADLINE_MARGIN_S) * 1000, np.iinfo(np.int32).max))
     tensors = (*request.tensors, _encode("deadline_ms", deadline_ms))
     return replace(request, tensors=tensors)
-
-
-def read_chunk(read: Reader, index: int) -> AudioChunk:
-    """Decode response number `index` of a request.
-
-    Raises:
-        ProtocolError: an output or a metadata key is missing or malformed.
-    """
-    metadata = _read_metadata(read)
-    is_final = bool(_scalar(read, "is_final"))
-    return AudioChunk(
-        samples=_read_samples(read),
-        sample_rate=int(_scalar(read, "sample_rate")),
-        index=index,
-        segment_index=get(metadata, "segment_index", int),
-        num_segments=get(metadata, "num_segments", int),
-        is_final=is_final,
-        summary=_read_summary(metadata) if is_final else None,
-    )
-
-
-def read_voices(read: Reader) -> tuple[Voice, ...]:
-    """Decode the answer to `voices_request`.
-
-    Raises:
-        ProtocolError: the metadata has no well-formed list of voices.
-    """
-    return tuple(_read_voice(entry) for entry in get_list(_read_metadata(read), "voices", dict))
-
-
-def _read_voice(entry: JsonObject) -> Voice:
-    return Voice(
-        name=get(entry, "name", str),
-        language=get(entry, "language", str),
-        description=get(entry, "description", str),
-        kind=get(entry, "kind", str),
-        languages=get_list(entry, "languages", str),
-        gender=get(entry, "gender", str),
-        styles=get_list(entry, "styles", str),
-        aliases=get_list(entry, "aliases", str),
-        auditioned=get(entry, "auditioned", bool),
-        license=get(entry, "license", str),
-        provenance=get(entry, "provenance", dict),
-        sha256=get(entry, "sha256", str),
-    )
 
 
 def _new_request_id() -> str:
@@ -255,56 +223,3 @@ def _expect(name: str, value: object, kind: type[T]) -> T:
         message = f"{name}: {value!r} is not a {kind.__name__}"
         raise InvalidRequestError(message, field=name)
     return value
-
-
-def _array(read: Reader, name: str) -> NDArray[Any]:
-    array = read(name)
-    if array is None:
-        raise ProtocolError(f"the answer lacks the output {name!r}")
-    return array
-
-
-def _scalar(read: Reader, name: str) -> Any:
-    array = _array(read, name)
-    if array.size != 1:
-        raise ProtocolError(f"the output {name!r} has {array.size} values instead of one")
-    return array.reshape(-1)[0]
-
-
-def _read_samples(read: Reader) -> Samples:
-    array = _array(read, "audio")
-    if array.dtype != np.float32 or array.ndim != 1:
-        raise ProtocolError(f"the output 'audio' is {array.dtype} {list(array.shape)}")
-    samples = array.view()
-    samples.flags.writeable = False
-    return samples
-
-
-def _read_metadata(read: Reader) -> JsonObject:
-    return parse_object(_scalar(read, "metadata"))
-
-
-def _read_summary(metadata: JsonObject) -> Summary:
-    timings: JsonObject = get(metadata, "timings", dict)
-    return Summary(
-        request_id=get(metadata, "request_id", str),
-        seed=get(metadata, "seed", int),
-        voice=get(metadata, "voice", str),
-        finish_reasons=get_list(metadata, "finish_reasons", str),
-        warnings=tuple(
-            SpeechWarning(get(warning, "code", str), get(warning, "message", str))
-            for warning in get_list(metadata, "warnings", dict)
-        ),
-        timings=Timings(
-            queue_ms=get_number(timings, "queue_ms"),
-            first_audio_ms=get_optional_number(timings, "first_audio_ms"),
-            total_ms=get_number(timings, "total_ms"),
-            audio_s=get_number(timings, "audio_s"),
-        ),
-        text_segments=get_list(metadata, "text_segments", str),
-        model_version=get(metadata, "model_version", str),
-        checkpoint=get(metadata, "checkpoint", str),
-        precision=get(metadata, "precision", str),
-        latency=get(metadata, "latency", str),
-        untrained=get(metadata, "untrained", bool),
-    )

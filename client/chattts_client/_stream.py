@@ -14,8 +14,8 @@ from types import TracebackType
 
 import numpy as np
 
+from ._answers import Reader, read_chunk
 from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError
-from ._protocol import Reader, read_chunk
 from ._transport import AsyncCall, Call
 from ._types import Audio, AudioChunk, Summary
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
+from ._answers import Reader
 from ._grpc import AsyncGrpcTransport, GrpcTransport
-from ._protocol import Reader, SpeechRequest
+from ._protocol import SpeechRequest
 
 TransportName = Literal["grpc", "http"]
 DEFAULT_URLS: dict[TransportName, str] = {"grpc": "localhost:8001", "http": "localhost:8000"}

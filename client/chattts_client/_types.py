@@ -112,6 +112,14 @@ class SpeechWarning:
     """Stable machine-readable name."""
     message: str
     """One sentence for people."""
+    start: int | None = None
+    """Where in the text it is, in characters; None: it is about all of it."""
+    end: int | None = None
+    """Where it ends."""
+    text: str = ""
+    """What is written there."""
+    spoken: str = ""
+    """What is said there instead; empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +226,52 @@ class Audio(Summary):
             OSError: the file cannot be written.
         """
         write_wav(path, self.samples, self.sample_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class TextSegment:
+    """A part of the text that is said in one go."""
+
+    text: str
+    """What the model reads, control tokens included."""
+    start: int
+    """Where it begins in the text that was sent, in characters."""
+    end: int
+    """Where it ends."""
+    estimated_s: float
+    """Seconds of speech, roughly."""
+    pause_ms: int
+    """Milliseconds of silence after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedSpan:
+    """A part of the text that was sent, and what is said for it."""
+
+    start: int
+    """Where it begins, in characters."""
+    end: int
+    """Where it ends."""
+    text: str
+    """As it was written."""
+    spoken: str
+    """As it is said; empty: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalizedText:
+    """What a text would be spoken as; nothing was spoken."""
+
+    segments: tuple[TextSegment, ...]
+    """In order; empty if nothing can be spoken."""
+    warnings: tuple[SpeechWarning, ...]
+    """What was left out or guessed, and where."""
+    alignment: tuple[AlignedSpan, ...]
+    """Spans in order that cover the whole text."""
+    estimated_s: float
+    """Seconds of speech, roughly."""
+
+    @property
+    def spoken(self) -> str:
+        """All that is said."""
+        return "".join(segment.text for segment in self.segments)

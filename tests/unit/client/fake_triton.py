@@ -74,6 +74,32 @@ def voices_answer() -> Outputs:
     return outputs(np.zeros(0, dtype=np.float32), is_final=True, voices=voices)
 
 
+def dry_run_answer() -> Outputs:
+    """The response to a request for what a text would be spoken as."""
+    prepared = {
+        "segments": [
+            {"text": "at three ", "start": 0, "end": 5, "estimated_s": 0.4, "pause_ms": 500}
+        ],
+        "alignment": [
+            {"start": 0, "end": 3, "text": "at ", "spoken": "at "},
+            {"start": 3, "end": 4, "text": "3", "spoken": "three "},
+            {"start": 4, "end": 5, "text": "☃", "spoken": ""},
+        ],
+        "warnings": [
+            {
+                "code": "dropped_symbol",
+                "message": "a symbol that has no reading was left out",
+                "start": 4,
+                "end": 5,
+                "text": "☃",
+                "spoken": "",
+            }
+        ],
+        "estimated_s": 1,
+    }
+    return outputs(np.zeros(0, dtype=np.float32), is_final=True, **prepared)
+
+
 class Failure(Exception):
     """What a script raises to answer with an error: a Triton code (gRPC) or a status (HTTP)."""
 

@@ -23,6 +23,7 @@ from unit.client.fake_triton import (
     Inputs,
     Outputs,
     Request,
+    dry_run_answer,
     fail,
     outputs,
     utterance,
@@ -139,6 +140,30 @@ def test_voices_are_printed(
     assert capsys.readouterr().out == "en\ten\tfemale\tspeaker\tnot auditioned\tEnglish, calm\n"
     assert main(["voices", "--url", grpc_url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "en"
+
+
+SAID = "at three\t(0.4 s, then 500 ms of silence)\n"
+DROPPED = "warning: characters 4 to 5, '☃': a symbol that has no reading was left out"
+
+
+def test_a_normalized_text_is_printed(
+    grpc_url: str, fake: FakeTriton, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.script = lambda inputs, request: iter([dry_run_answer()])
+    assert main(["normalize", "at 3☃", "--url", grpc_url]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == SAID
+    assert captured.err == f"{DROPPED} (dropped_symbol)\n"
+
+
+def test_a_text_is_normalized_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["normalize", "at 3☃", "--url", "localhost:1", "--offline"]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [segment["text"].strip() for segment in found["segments"]] == ["at three"]
+    assert "".join(span["text"] for span in found["alignment"]) == "at 3☃"
+    assert main([*command, "--options", '{"speed": 2}']) == 2
+    assert "options: speed is none of the text front end" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("is_ready", "status"), [(True, 0), (False, 3)])

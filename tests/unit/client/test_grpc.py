@@ -28,6 +28,7 @@ from unit.client.fake_triton import (
     Outputs,
     Request,
     Script,
+    dry_run_answer,
     endless,
     fail,
     outputs,
@@ -217,6 +218,12 @@ def test_voices_are_listed(grpc_twin: Twin, fake: FakeTriton) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()])
     assert [voice.name for voice in grpc_twin.list_voices()] == ["en"]
     assert fake.inputs == [{"text": "", "options": '{"list_voices": true}'}]
+
+
+def test_a_text_is_normalized(grpc_twin: Twin, fake: FakeTriton) -> None:
+    fake.script = lambda inputs, request: iter([dry_run_answer()])
+    assert grpc_twin.normalize("at 3☃").spoken == "at three "
+    assert fake.inputs == [{"text": "at 3☃", "stream": False, "options": '{"dry_run": true}'}]
 
 
 @pytest.mark.parametrize("count", [0, 2])

@@ -7,20 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chattts_client import InvalidRequestError, ProtocolError, SpeechOptions
+from chattts_client import (
+    AlignedSpan,
+    InvalidRequestError,
+    ProtocolError,
+    SpeechOptions,
+    TextSegment,
+)
+from chattts_client._answers import Reader, read_chunk, read_dry_run, read_voices
 from chattts_client._protocol import (
     INPUTS,
     OWN_INPUTS,
-    Reader,
     SpeechRequest,
-    read_chunk,
-    read_voices,
+    dry_run_request,
     speech_request,
     voices_request,
     with_deadline,
 )
 from numpy.typing import NDArray
-from unit.client.fake_triton import Outputs, outputs, voices_answer
+from unit.client.fake_triton import Outputs, dry_run_answer, outputs, voices_answer
 
 
 def values(request: SpeechRequest) -> dict[str, Any]:
@@ -227,6 +232,32 @@ def test_an_answer_without_voices_is_a_protocol_error() -> None:
         read_voices(final_response({}))
 
 
-def test_voices_are_not_asked_for_as_speech() -> None:
-    with pytest.raises(InvalidRequestError, match="^options: list_voices is no speech"):
-        speech_request("hello", {"options": {"list_voices": True}}, stream=True)
+@pytest.mark.parametrize("option", ["list_voices", "dry_run", "health"])
+def test_other_answers_are_not_asked_for_as_speech(option: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"^options: {option} is no speech"):
+        speech_request("hello", {"options": {option: True}}, stream=True)
+
+
+def test_a_dry_run_is_a_request_with_one_option_more() -> None:
+    options: SpeechOptions = {"language": "zh", "options": {"links": "omit"}, "model_version": "2"}
+    request = dry_run_request("你好", options)
+    assert values(request) == {
+        "text": "你好".encode(),
+        "stream": False,
+        "language": b"zh",
+        "options": b'{"links": "omit", "dry_run": true}',
+    }
+    assert request.model_version == "2"
+    assert values(dry_run_request("hi", {}))["options"] == b'{"dry_run": true}'
+
+
+def test_a_normalized_text_is_read_from_the_metadata() -> None:
+    found = read_dry_run(reader(dry_run_answer()))
+    assert found.spoken == "at three "
+    assert found.segments == (TextSegment("at three ", 0, 5, 0.4, 500),)
+    assert found.alignment[1] == AlignedSpan(3, 4, "3", "three ")
+    (warning,) = found.warnings
+    assert (warning.start, warning.end, warning.text, warning.spoken) == (4, 5, "☃", "")
+    assert found.estimated_s == 1.0
+    with pytest.raises(ProtocolError, match="'segments' is None"):
+        read_dry_run(final_response({}))

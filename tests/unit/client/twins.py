@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chattts_client import AsyncChatTTSClient, Audio, AudioChunk, ChatTTSClient, Voice
+from chattts_client import (
+    AsyncChatTTSClient,
+    Audio,
+    AudioChunk,
+    ChatTTSClient,
+    NormalizedText,
+    Voice,
+)
 from chattts_client._transport import TransportName
 
 
@@ -27,6 +34,10 @@ class SyncTwin:
         """Take the first chunk and leave."""
         with ChatTTSClient(**self._arguments) as client, client.stream(text, **options) as stream:
             return next(stream)
+
+    def normalize(self, text: str, **options: Any) -> NormalizedText:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.normalize(text, **options)
 
     def list_voices(self, **options: Any) -> tuple[Voice, ...]:
         with ChatTTSClient(**self._arguments) as client:
@@ -63,6 +74,13 @@ class AsyncTwin:
             client = AsyncChatTTSClient(**self._arguments)
             async with client, client.stream(text, **options) as stream:
                 return await anext(stream)
+
+        return asyncio.run(run())
+
+    def normalize(self, text: str, **options: Any) -> NormalizedText:
+        async def run() -> NormalizedText:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.normalize(text, **options)
 
         return asyncio.run(run())
 
