@@ -15,7 +15,10 @@ import pytest
 KINDS = ("en", "latin", "mixed")
 """Kinds of cases that hold English; the others have Latin letters of other languages too."""
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "text"
-_NAMES = "bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp py qwen reais wi"
+_NAMES = (
+    "bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp py qwen reais wi "
+    "pip numpy repo"
+)
 NAMES = frozenset(_NAMES.split())
 """Words that the dictionary lacks and that read as they are written."""
 

@@ -135,6 +135,7 @@ _SIGN_RULES = (
     _rule(r"(?<![A-Za-z0-9][a-z] )(?<=[a-z] )-(?= [0-9])", _said("minus")),
     _rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
     _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
+    _rule(r"(?<=[A-Z])(?P<sign>-)(?=[A-Z](?![A-Za-z]))", _apart),
     _rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
     _rule(r"(?<=opyright )©", _said("")),
     _rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
@@ -164,6 +165,7 @@ _WORD_RULES = (
     _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
     _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
     Rule(english_units.BARE, lambda m: whole(m, english_units.bare_words(*m.group(1, 2, 3)))),
+    english_codes.VERSIONED_NAME,
     _rule(r"[A-Za-z]+[0-9][A-Za-z0-9]*", _name),
     _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _word),
 )

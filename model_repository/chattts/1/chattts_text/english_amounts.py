@@ -136,6 +136,9 @@ _STREET = re.compile(
 _NAME = re.compile(r"[A-Z]{2,}\Z")
 
 
+_LETTER = re.compile(r"[A-Za-z]")
+
+
 def _plain(match: re.Match[str]) -> list[Edit] | None:
     """Read any other number, with the unit behind it."""
     text, written = match.string, match["n"]
@@ -146,7 +149,7 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
         unit = unit_after(text, match.end(), match.endpos, is_one=True)
     if unit:
         return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
-    if text[match.end() : match.end() + 1].isalpha():
+    if _LETTER.match(text, match.end(), match.endpos):
         return None
     if written.isdecimal():
         return whole(match, _integer(text, match.start(), match.end(), written))

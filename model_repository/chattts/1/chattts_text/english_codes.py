@@ -2,6 +2,7 @@
 
 import re
 
+from .acronyms import read_name
 from .aligned import Edit
 from .english_numbers import cardinal, digits, model_number, pairs
 from .english_rules import Handler, Rule, whole, word_before, word_set
@@ -58,6 +59,14 @@ def _is_versioned(match: re.Match[str]) -> bool:
     word = word_before(match.string, match.start())
     is_camel = not word.islower() and not word[1:].islower() and not word.isupper()
     return bool(word) and (word.lower() in _VERSIONED or is_camel)
+
+
+def _versioned_name(match: re.Match[str]) -> list[Edit]:
+    """Read Python3.11 and Qwen2.5."""
+    parts = " point ".join(
+        digits(part) if part[0] == "0" else cardinal(part) for part in match["number"].split(".")
+    )
+    return whole(match, f"{read_name(match['name'])} {parts}")
 
 
 def _grouped(match: re.Match[str]) -> list[Edit]:
@@ -117,3 +126,7 @@ HEXADECIMAL = _rule(
 )
 VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?!\w)", _version)
 """For words that begin with v."""
+VERSIONED_NAME = _rule(
+    r"(?P<name>[A-Za-z]{2,})(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4}){1,4})(?![A-Za-z0-9])",
+    _versioned_name,
+)
