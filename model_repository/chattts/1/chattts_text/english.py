@@ -20,7 +20,7 @@ from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
 from .english_numbers import cardinal, model_number
-from .english_rules import Handler, Rule, groups, whole
+from .english_rules import Handler, Rule, groups, rule, whole
 from .language import LATIN
 
 _ITEM = re.compile(
@@ -56,7 +56,7 @@ _NUMBER_BEFORE = re.compile(r"[0-9]+(?:\.[0-9]+)?\Z")
 
 
 def _minus(match: re.Match[str]) -> list[Edit]:
-    return groups(match, sign="minus ")
+    return groups(match, sign="minus")
 
 
 def _said(words: str) -> Handler:
@@ -64,11 +64,11 @@ def _said(words: str) -> Handler:
 
 
 def _hash(match: re.Match[str]) -> list[Edit]:
-    return groups(match, sign="number " if match["digit"] is not None else "hashtag ")
+    return groups(match, sign="number" if match["digit"] is not None else "hashtag")
 
 
 def _handle(match: re.Match[str]) -> list[Edit]:
-    return groups(match, sign="at ")
+    return groups(match, sign="at")
 
 
 def _apart(match: re.Match[str]) -> list[Edit]:
@@ -100,51 +100,47 @@ def _dotted_name(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{match[0][0]} {model_number(match['n'])}")
 
 
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
-
-
 _NUMBER_NEXT = r"(?=[$€£¥]?\.?[0-9])"
 _SIGN_RULES = (
-    _rule(r"(?P<sign>[^\w\s])(?P=sign){2,}", lambda match: []),
+    rule(r"(?P<sign>[^\w\s])(?P=sign){2,}", lambda match: []),
     *english_codes.SIGN_RULES,
     *english_money.SIGN_RULES,
     *english_dates.APOSTROPHE_RULES,
-    _rule(
+    rule(
         r"(?P<dash>[-–—~−])(?P<space> ?)(?=[$€£¥]?(?P<next>\.?[0-9]+(?:\.[0-9]+)?)(?P<rest> ?=)?)",
         _range,
     ),
-    _rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
-    _rule(r"(?:(?<!\w)[~≈∼]|(?<![\w ])[~≈∼] )" + _NUMBER_NEXT, _said("about")),
-    _rule(r"(?<!\w)<" + _NUMBER_NEXT, _said("less than")),
-    _rule(r"(?<!\w)>" + _NUMBER_NEXT, _said("more than")),
-    _rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
-    _rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
-    _rule(r"&&", _said("and")),
-    _rule(r"\|\|", _said("or")),
-    _rule(r"<=", _said("is at most")),
-    _rule(r">=", _said("is at least")),
-    _rule(r"!=", _said("is not equal to")),
-    _rule(r"==(?!=)", _said("equals")),
-    _rule(r"=>|-{1,2}>", _said("to")),
-    _rule(rf"(?P<sign>#)(?:(?P<digit>(?= ?[0-9]))|(?=[{LATIN}]))", _hash),
-    _rule(rf"(?<!\w)(?P<sign>@)(?=[{LATIN}0-9])", _handle),
-    _rule(r"\.(?=NET\b)", _said("dot ")),
-    _rule(r"(?<=noon)-(?=[0-9])", _said("to")),
-    _rule(r"(?<![A-Za-z0-9][a-z])(?<=[a-z])-(?=[0-9])", _said("minus")),
-    _rule(r"(?<![A-Za-z0-9][a-z] )(?<=[a-z] )-(?= [0-9])", _said("minus")),
-    _rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
-    _rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
-    _rule(r"(?<=[A-Z])(?P<sign>-)(?=[A-Z](?![A-Za-z]))", _apart),
-    _rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
-    _rule(r"(?<=opyright )©", _said("")),
-    _rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
-    _rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
-    _rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),
-    _rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
-    _rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
-    _rule(r"(?<=\w)\^(?=[0-9])", _said("to the power of")),
-    _rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
+    rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
+    rule(r"(?:(?<!\w)[~≈∼]|(?<![\w ])[~≈∼] )" + _NUMBER_NEXT, _said("about")),
+    rule(r"(?<!\w)<" + _NUMBER_NEXT, _said("less than")),
+    rule(r"(?<!\w)>" + _NUMBER_NEXT, _said("more than")),
+    rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
+    rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
+    rule(r"&&", _said("and")),
+    rule(r"\|\|", _said("or")),
+    rule(r"<=", _said("is at most")),
+    rule(r">=", _said("is at least")),
+    rule(r"!=", _said("is not equal to")),
+    rule(r"==(?!=)", _said("equals")),
+    rule(r"=>|-{1,2}>", _said("to")),
+    rule(rf"(?P<sign>#)(?:(?P<digit>(?= ?[0-9]))|(?=[{LATIN}]))", _hash),
+    rule(rf"(?<!\w)(?P<sign>@)(?=[{LATIN}0-9])", _handle),
+    rule(r"\.(?=NET\b)", _said("dot")),
+    rule(r"(?<=noon)-(?=[0-9])", _said("to")),
+    rule(r"(?<![A-Za-z0-9][a-z])(?<=[a-z])-(?=[0-9])", _said("minus")),
+    rule(r"(?<![A-Za-z0-9][a-z] )(?<=[a-z] )-(?= [0-9])", _said("minus")),
+    rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
+    rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
+    rule(r"(?<=[A-Z])(?P<sign>-)(?=[A-Z](?![A-Za-z]))", _apart),
+    rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
+    rule(r"(?<=opyright )©", _said("")),
+    rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
+    rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
+    rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),
+    rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
+    rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
+    rule(r"(?<=\w)\^(?=[0-9])", _said("to the power of")),
+    rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
 )
 _DIGIT_RULES = (
     english_codes.HEXADECIMAL,
@@ -152,7 +148,7 @@ _DIGIT_RULES = (
     *english_codes.DIGIT_RULES,
     *english_money.DIGIT_RULES,
     *english_amounts.DIGIT_RULES,
-    _rule(r"[0-9]+[0-9A-Za-z]*", _name),
+    rule(r"[0-9]+[0-9A-Za-z]*", _name),
 )
 _WORD_RULES = (
     *english_money.SIGN_RULES,
@@ -161,15 +157,15 @@ _WORD_RULES = (
     *english_words.WORD_RULES,
     english_codes.VERSION,
     english_codes.HEXADECIMAL,
-    _rule(r"(?P<sign>[A-Z]\.)(?P<n>[0-9]{3,4})(?!\w)", _dotted_name),
-    _rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
-    _rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
+    rule(r"(?P<sign>[A-Z]\.)(?P<n>[0-9]{3,4})(?!\w)", _dotted_name),
+    rule(r"(?:C|F|J|A)#(?!\w)", lambda match: whole(match, f"{match[0][0]} sharp")),
+    rule(r"[A-Za-z]\+\+(?!\w)", lambda match: whole(match, f"{match[0][0]} plus plus")),
     Rule(english_units.BARE, lambda m: whole(m, english_units.bare_words(*m.group(1, 2, 3)))),
     english_codes.VERSIONED_NAME,
-    _rule(r"[A-Za-z]+[0-9][A-Za-z0-9]*", _name),
-    _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _word),
+    rule(r"[A-Za-z]+[0-9][A-Za-z0-9]*", _name),
+    rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _word),
 )
-_SHOUTED_RULES = (*_WORD_RULES[:-1], _rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _shouted))
+_SHOUTED_RULES = (*_WORD_RULES[:-1], rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _shouted))
 _PLAIN_WORD = _WORD_RULES[-1:]
 _KEYWORDS = english_dates.WORDS | english_words.WORDS | {"rs"}
 _READ_FROM_DIGITS = frozenset("0123456789½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
@@ -192,9 +188,9 @@ def edits(text: str, start: int, end: int, context: Context) -> Iterable[Edit]:
         position = line.start()
         while item := _ITEM.search(text, position, line.end()):
             position = item.end()
-            for rule in _rules(item, is_shouted):
-                match = rule.pattern.match(text, item.start(), line.end())
-                found = match and rule.handler(match)
+            for one in _rules(item, is_shouted):
+                match = one.pattern.match(text, item.start(), line.end())
+                found = match and one.handler(match)
                 if match and found is not None:
                     done = list(found)
                     yield from done

@@ -14,7 +14,7 @@ from .english_numbers import (
     pairs,
     year,
 )
-from .english_rules import NUMBER, Handler, Rule, groups, is_measure, whole, word_before, word_set
+from .english_rules import NUMBER, groups, is_measure, rule, whole, word_before, word_set
 from .english_units import unit_after
 
 
@@ -82,7 +82,7 @@ def _multiplied(match: re.Match[str]) -> list[Edit]:
     sign = match["sign"] or match["tight"]
     by = sign == "x" or (sign == "×" and is_size)
     words = pairs(before) if is_size and before.isdecimal() else number(before)
-    edits = [Edit(*match.span("n"), words), Edit(*match.span("op"), " by " if by else " times ")]
+    edits = [Edit(*match.span("n"), words), Edit(*match.span("op"), "by" if by else "times")]
     following = match["next"]
     if is_size and following.isdecimal() and not match["more"]:
         edits.append(Edit(*match.span("next"), pairs(following)))
@@ -90,11 +90,11 @@ def _multiplied(match: re.Match[str]) -> list[Edit]:
 
 
 def _times(match: re.Match[str]) -> list[Edit]:
-    return groups(match, n=number(match["n"]), sign=" times")
+    return groups(match, n=number(match["n"]), sign="times")
 
 
 def _ratio(match: re.Match[str]) -> list[Edit]:
-    return groups(match, a=number(match["a"]), mark=" to ", b=number(match["b"]))
+    return groups(match, a=number(match["a"]), mark="to", b=number(match["b"]))
 
 
 def _year_range(match: re.Match[str]) -> list[Edit] | None:
@@ -102,7 +102,7 @@ def _year_range(match: re.Match[str]) -> list[Edit] | None:
     if int(last) <= int(first[-len(last) :]):
         return None
     said = year(last) if len(last) == 4 else cardinal(last)
-    return groups(match, a=year(first), mark=" to ", b=said)
+    return groups(match, a=year(first), mark="to", b=said)
 
 
 def _rank(match: re.Match[str]) -> list[Edit]:
@@ -204,33 +204,29 @@ def _suffixed(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{number(match['n'])} {' '.join(match['suffix'])}")
 
 
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
-
-
 DIGIT_RULES = (
-    _rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
-    _rule(
+    rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
+    rule(
         r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
         r"(?P<below>[0-9]{1,4})(?![0-9/%])",
         _fraction,
     ),
-    _rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
-    _rule(
+    rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
+    rule(
         rf"(?P<n>{NUMBER})(?P<op>[ ](?P<sign>[x×*])[ ]|(?P<tight>[x×*]))"
         r"(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
         _multiplied,
     ),
-    _rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?![\w])", _times),
-    _rule(r"(?P<a>[0-9]+(?:\.[0-9]+)?)(?P<mark>:)(?P<b>[0-9]+(?:\.[0-9]+)?)(?![0-9:])", _ratio),
-    _rule(
+    rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?![\w])", _times),
+    rule(r"(?P<a>[0-9]+(?:\.[0-9]+)?)(?P<mark>:)(?P<b>[0-9]+(?:\.[0-9]+)?)(?![0-9:])", _ratio),
+    rule(
         r"(?P<a>1[0-9]{3}|20[0-9]{2})(?P<mark>[ ]?[-–—][ ]?)(?P<b>[12][0-9]{3}|[0-9]{2})(?![\w%-])",
         _year_range,
     ),
-    _rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
-    _rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
-    _rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
-    _rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
-    _rule(rf"(?P<n>{NUMBER})", _plain),
-    _rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?!\w)", _suffixed),
+    rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
+    rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
+    rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
+    rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
+    rule(rf"(?P<n>{NUMBER})", _plain),
+    rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?!\w)", _suffixed),
 )

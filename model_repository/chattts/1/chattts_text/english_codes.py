@@ -5,7 +5,7 @@ import re
 from .acronyms import read_name
 from .aligned import Edit
 from .english_numbers import cardinal, digits, model_number, pairs
-from .english_rules import Handler, Rule, whole, word_before, word_set
+from .english_rules import rule, whole, word_before, word_set
 
 _GROUPS = re.compile(r"[0-9]+|[A-Za-z]+")
 
@@ -89,44 +89,40 @@ def _prefixed(match: re.Match[str]) -> list[Edit]:
     return whole(match, " ".join(digits(one) or one for one in match[0]))
 
 
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
-
-
 _EXTENSION = r"(?:,?[ ]?(?:ext\.?|extension|x)[ ]?(?P<extension>[0-9]{1,6}))?(?![\w-])"
 
 SIGN_RULES = (
-    _rule(rf"(?P<number>\+[0-9]{{1,3}}(?:[ .-]?\(?[0-9]{{1,5}}\)?){{2,6}}){_EXTENSION}", _phone),
-    _rule(rf"(?P<number>\([0-9]{{3}}\)[ .-]?[0-9]{{3}}[ .-]?[0-9]{{4}}){_EXTENSION}", _phone),
+    rule(rf"(?P<number>\+[0-9]{{1,3}}(?:[ .-]?\(?[0-9]{{1,5}}\)?){{2,6}}){_EXTENSION}", _phone),
+    rule(rf"(?P<number>\([0-9]{{3}}\)[ .-]?[0-9]{{3}}[ .-]?[0-9]{{4}}){_EXTENSION}", _phone),
 )
 """For "+" and "("."""
 
 DIGIT_RULES = (
-    _rule(
+    rule(
         r"(?P<number>(?:1[ .-])?(?:\([0-9]{3}\)[ ]?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4})"
         rf"{_EXTENSION}",
         _phone,
     ),
-    _rule(rf"(?P<number>0[0-9]{{2,4}}(?:[ -][0-9]{{3,4}}){{2}}){_EXTENSION}", _phone),
-    _rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
-    _rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
-    _rule(
+    rule(rf"(?P<number>0[0-9]{{2,4}}(?:[ -][0-9]{{3,4}}){{2}}){_EXTENSION}", _phone),
+    rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
+    rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
+    rule(
         r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?::(?P<port>[0-9]{1,5}))?(?![\w%])",
         _version,
     ),
-    _rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),
-    _rule(r"[0-9]{1,20}(?:-[0-9]{1,20}){2,9}(?![\w-])", _grouped),
-    _rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),
+    rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),
+    rule(r"[0-9]{1,20}(?:-[0-9]{1,20}){2,9}(?![\w-])", _grouped),
+    rule(r"0[xX][0-9A-Fa-f]+\b|0b[01]+\b", _prefixed),
 )
 
-HEXADECIMAL = _rule(
+HEXADECIMAL = rule(
     r"(?:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}|[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
     r"|[0-9a-f]{7,64}|[0-9A-F]{8,64})(?![\w-])",
     _hexadecimal,
 )
-VERSION = _rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?!\w)", _version)
+VERSION = rule(r"(?P<v>[vV]\.? ?)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})(?!\w)", _version)
 """For words that begin with v."""
-VERSIONED_NAME = _rule(
+VERSIONED_NAME = rule(
     r"(?P<name>[A-Za-z]{2,})(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4}){1,4})(?![A-Za-z0-9])",
     _versioned_name,
 )

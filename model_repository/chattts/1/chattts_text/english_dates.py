@@ -4,7 +4,7 @@ import re
 
 from .aligned import Edit
 from .english_numbers import below_hundred, cardinal, ordinal, plural, year
-from .english_rules import Handler, Rule, ends_sentence, groups, whole, word_before, word_set
+from .english_rules import ends_sentence, groups, rule, whole, word_before, word_set
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -52,7 +52,7 @@ def _month_first(match: re.Match[str]) -> list[Edit] | None:
         match,
         month=_full(match["month"]),
         head=ordinal(match["day"]),
-        dash=" to ",
+        dash="to",
         tail=last,
         year=match["year"] and year(match["year"]),
     )
@@ -67,7 +67,7 @@ def _day_first(match: re.Match[str]) -> list[Edit] | None:
     return groups(
         match,
         head=article + first + ("" if last else of),
-        dash=" to ",
+        dash="to",
         tail=last,
         gap=" ",
         month=_full(match["month"]) + _stop(match),
@@ -211,29 +211,25 @@ def _weekday(match: re.Match[str]) -> list[Edit] | None:
 def _name_range(match: re.Match[str]) -> list[Edit]:
     """Read Mon-Fri and Jan–Mar."""
     first, last = (_DAYS.get(name.lower()) or _full(name) for name in match.group("a", "b"))
-    return groups(match, a=first, dash=" to ", b=last)
-
-
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
+    return groups(match, a=first, dash="to", b=last)
 
 
 _HALF = r"(?P<half>[ \u00a0]?(?:[ap]m(?![A-Za-z])|[AP]M(?![A-Za-z])|[ap]\.[ ]?m\.|[AP]\.[ ]?M\.))"
 _YEAR = r"(?:(?P<gap2>,[ ]?|[ -])(?P<year>[12][0-9]{3})(?![0-9]|[.,:][0-9]))?"
-_GERMAN = _rule(r"(?P<m>[0-9]{1,2})\.(?P<d>[0-9]{1,2})\.(?P<y>[12][0-9]{3})(?![0-9])", _numeric)
+_GERMAN = rule(r"(?P<m>[0-9]{1,2})\.(?P<d>[0-9]{1,2})\.(?P<y>[12][0-9]{3})(?![0-9])", _numeric)
 
 WORD_RULES = (
-    _rule(
+    rule(
         rf"(?P<month>{_MONTH}\b\.?)[ ](?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
         rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
         rf"(?![0-9A-Za-z%]|[.:/][0-9]|,[0-9]{{3}}(?![0-9])){_YEAR}",
         _month_first,
     ),
-    _rule(rf"(?P<month>{_MONTH}\b\.?),?[ ](?P<year>[12][0-9]{{3}})(?![0-9])", _month_year),
-    _rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
-    _rule(rf"(?P<a>{_DAY})(?P<dash>[-–])(?P<b>{_DAY})(?!\w)", _name_range),
-    _rule(rf"(?P<a>{_MONTH})(?P<dash>[-–])(?P<b>{_MONTH})(?!\w)", _name_range),
-    _rule(
+    rule(rf"(?P<month>{_MONTH}\b\.?),?[ ](?P<year>[12][0-9]{{3}})(?![0-9])", _month_year),
+    rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
+    rule(rf"(?P<a>{_DAY})(?P<dash>[-–])(?P<b>{_DAY})(?!\w)", _name_range),
+    rule(rf"(?P<a>{_MONTH})(?P<dash>[-–])(?P<b>{_MONTH})(?!\w)", _name_range),
+    rule(
         rf"(?P<head>(?P<day>{_DAY})(?P<stop>\.)?)(?!\w)"
         rf"(?P<date>(?=,?[ ](?:[0-9]|{_MONTH}\b)))?",
         _weekday,
@@ -244,33 +240,33 @@ WORDS = {word.lower() for name in MONTHS for word in (name, name[:3])} | {"sept"
 """Lower-case words that the rules above begin with."""
 
 DIGIT_RULES = (
-    _rule(
+    rule(
         r"(?P<y>[12][0-9]{3})(?P<mark>[-/.])(?P<m>[0-9]{1,2})(?P=mark)(?P<d>[0-9]{1,2})(?![0-9])"
         r"(?P<t>T(?=[0-9]{2}:))?",
         _numeric,
     ),
-    _rule(
+    rule(
         r"(?P<m>[0-9]{1,2})(?P<mark>[-/])(?P<d>[0-9]{1,2})(?P=mark)(?P<y>[12][0-9]{3})(?![0-9])",
         _numeric,
     ),
-    _rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})/(?P<y>[0-9]{2})(?![0-9/])", _numeric),
+    rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})/(?P<y>[0-9]{2})(?![0-9/])", _numeric),
     _GERMAN,
-    _rule(r"(?P<y>[12][0-9]{3})-(?P<m>0[1-9])(?![0-9-])", _year_month),
-    _rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})(?![0-9/%])", _short),
-    _rule(
+    rule(r"(?P<y>[12][0-9]{3})-(?P<m>0[1-9])(?![0-9-])", _year_month),
+    rule(r"(?P<m>[0-9]{1,2})/(?P<d>[0-9]{1,2})(?![0-9/%])", _short),
+    rule(
         rf"(?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
         rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
         rf"(?P<gap>[ -])(?P<of>of )?(?P<month>{_MONTH}\b\.?){_YEAR}",
         _day_first,
     ),
-    _rule(r"(?P<decade>1[0-9]{2}0|20[0-9]0|[2-9]0)'?s(?![A-Za-z])", _decade),
-    _rule(
+    rule(r"(?P<decade>1[0-9]{2}0|20[0-9]0|[2-9]0)'?s(?![A-Za-z])", _decade),
+    rule(
         r"(?P<time>(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?)(?![0-9:])"
         rf"{_HALF}?",
         _clock,
     ),
-    _rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})){_HALF}", _hour),
-    _rule(
+    rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})){_HALF}", _hour),
+    rule(
         r"(?:(?P<days>[0-9]{1,6})[ ]?d[ ]?)?(?:(?P<hours>[0-9]{1,6})[ ]?(?:hrs?|h)[ ]?)?"
         r"(?:(?P<minutes>[0-9]{1,6})[ ]?(?:mins?|m)[ ]?)?"
         r"(?:(?P<seconds>[0-9]{1,6})[ ]?(?:secs?|s))?(?<![ ])(?!\w)",
@@ -279,6 +275,6 @@ DIGIT_RULES = (
 )
 
 APOSTROPHE_RULES = (
-    _rule(r"(?<!\w)'(?P<decade>[1-9]0)s(?![A-Za-z])", _decade),
-    _rule(r"(?<!\w)'(?P<year>[0-9]{2})(?![\w']|[.,:]?[0-9])", _short_year),
+    rule(r"(?<!\w)'(?P<decade>[1-9]0)s(?![A-Za-z])", _decade),
+    rule(r"(?<!\w)'(?P<year>[0-9]{2})(?![\w']|[.,:]?[0-9])", _short_year),
 )

@@ -4,7 +4,7 @@ import re
 
 from .aligned import Edit
 from .english_numbers import cardinal, number
-from .english_rules import NUMBER, Handler, Rule, is_measure, whole
+from .english_rules import NUMBER, is_measure, rule, whole
 from .english_units import per_after
 
 _CURRENCIES = {
@@ -99,14 +99,10 @@ def _money_behind(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
 
 
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
-
-
 _SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMBT]|mn|bn|tn)(?![\w']))?"
 
 SIGN_RULES = (
-    _rule(
+    rule(
         rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))\.?[ ]?"
         rf"(?P<n>{NUMBER}){_SCALE}"
         rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",
@@ -114,8 +110,8 @@ SIGN_RULES = (
     ),
 )
 
-WORD_RULES = (_rule(rf"(?P<code>[A-Z]{{3}})[ ]?(?P<n>{NUMBER}){_SCALE}", _money_behind),)
+WORD_RULES = (rule(rf"(?P<code>[A-Z]{{3}})[ ]?(?P<n>{NUMBER}){_SCALE}", _money_behind),)
 
 DIGIT_RULES = (
-    _rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),
+    rule(rf"(?P<n>{NUMBER}){_SCALE}[ ]?(?P<code>{'|'.join(_CODES)})(?!\w)", _money_behind),
 )

@@ -25,6 +25,11 @@ class Rule(NamedTuple):
     handler: Handler
 
 
+def rule(pattern: str, handler: Handler) -> Rule:
+    """Make a rule of a regular expression."""
+    return Rule(re.compile(pattern), handler)
+
+
 def whole(match: re.Match[str], words: str) -> list[Edit]:
     """Replace all that was matched."""
     return [Edit(*match.span(), words)]

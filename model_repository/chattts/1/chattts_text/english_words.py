@@ -6,7 +6,7 @@ from .acronyms import is_said
 from .aligned import Edit
 from .context import PLACEHOLDER
 from .english_numbers import cardinal, ordinal, roman
-from .english_rules import Handler, Rule, ends_sentence, groups, whole, word_before, word_set
+from .english_rules import ends_sentence, groups, rule, whole, word_before, word_set
 
 _TITLES = {
     "Mr": "Mister",
@@ -105,7 +105,8 @@ def _saint(match: re.Match[str]) -> list[Edit] | None:
     """Read "St. Paul" as saint, "Main St." as street."""
     before = word_before(match.string, match.start())
     is_after_name = before[:1].isupper() and before not in _PREPOSITIONS
-    number = match.string[max(0, match.start() - len(before) - 3) : match.start() - len(before) - 1]
+    house = max(0, match.start() - len(before) - 3)
+    number = match.string[house : house + 2]
     if match["name"] is not None and not (is_after_name and number.strip().isdecimal()):
         return groups(match, head="Saint")
     return groups(match, head="Street" + _stop(match)) if is_after_name else None
@@ -133,7 +134,7 @@ def _abbreviation(match: re.Match[str]) -> list[Edit]:
 
 
 def _numbered(match: re.Match[str]) -> list[Edit]:
-    head = _cased(match["word"], _BEFORE_NUMBER[match["word"].lower()]) + " "
+    head = _cased(match["word"], _BEFORE_NUMBER[match["word"].lower()])
     value = roman(match["roman"] or "")
     return groups(match, head=head, roman=cardinal(str(value)) if value else None)
 
@@ -147,9 +148,8 @@ def _dotted(match: re.Match[str]) -> list[Edit]:
     """Read U.S. and Ph.D. letter by letter; a name may follow initials, so they rarely end."""
     letters = " ".join(one for one in match[0] if one.isalpha())
     is_end = match[0].endswith(".") and _SENTENCE_AFTER.match(match.string, match.end())
-    return whole(
-        match, (letters if letters.islower() else letters.upper()) + ("." if is_end else "")
-    )
+    said = letters if letters.islower() else letters.upper()
+    return whole(match, f"{said}{'.' if is_end else ''}")
 
 
 _STARTERS = (
@@ -217,10 +217,6 @@ def _lone_roman(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, cardinal(str(value)))
 
 
-def _rule(pattern: str, handler: Handler) -> Rule:
-    return Rule(re.compile(pattern), handler)
-
-
 def _any(words: dict[str, str]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
@@ -231,30 +227,28 @@ def _either_case(words: dict[str, str]) -> str:
 
 
 WORD_RULES = (
-    _rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
-    _rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
-    _rule(
+    rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
+    rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
+    rule(
         rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)"
         rf"(?=[ {PLACEHOLDER}]{{0,3}}(?:[A-Z]|(?:&|and)[ ](?:Mrs?|Ms|Dr)\b))",
         _title,
     ),
-    _rule(r"(?P<head>(?P<word>Mrs?|Ms|Prof|Sgt|Capt|Lt)(?:\.|(?![\w'])))", _title),
-    _rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
-    _rule(
+    rule(r"(?P<head>(?P<word>Mrs?|Ms|Prof|Sgt|Capt|Lt)(?:\.|(?![\w'])))", _title),
+    rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
+    rule(
         rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)"
         rf"(?:(?=[0-9{ROMAN_SIGN}])|(?P<roman>[IVXLC]+)(?![\w']))",
         _numbered,
     ),
-    _rule(rf"(?P<word>{_either_case(_ABBREVIATIONS)})(?P<stop>\.)(?!\w)", _abbreviation),
-    _rule(r"(?P<word>vs)(?P<stop>\.)?(?!\w)", _abbreviation),
-    _rule(r"et al(?P<stop>\.)", _initial),
-    _rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.){1,9}[A-Z](?![\w.])|(?:[A-Za-z]\.){2,9}(?!\w)", _dotted),
-    _rule(
-        rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)", _initial
-    ),
-    _rule(rf"(?:{_MONARCHS})[ ](?:Paul[ ])?(?P<roman>[IVX]+)(?![\w'])", _monarch),
-    _rule(rf"(?i:{_NUMBERED})s?[ ](?P<roman>(?:[IVXLC]{{2,}}|V|X|I{_AFTER_ONE}))(?![\w'])", _roman),
-    _rule(r"[IVX]{2,}(?![\w'])", _lone_roman),
+    rule(rf"(?P<word>{_either_case(_ABBREVIATIONS)})(?P<stop>\.)(?!\w)", _abbreviation),
+    rule(r"(?P<word>vs)(?P<stop>\.)?(?!\w)", _abbreviation),
+    rule(r"et al(?P<stop>\.)", _initial),
+    rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.){1,9}[A-Z](?![\w.])|(?:[A-Za-z]\.){2,9}(?!\w)", _dotted),
+    rule(rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)", _initial),
+    rule(rf"(?:{_MONARCHS})[ ](?:Paul[ ])?(?P<roman>[IVX]+)(?![\w'])", _monarch),
+    rule(rf"(?i:{_NUMBERED})s?[ ](?P<roman>(?:[IVXLC]{{2,}}|V|X|I{_AFTER_ONE}))(?![\w'])", _roman),
+    rule(r"[IVX]{2,}(?![\w'])", _lone_roman),
 )
 WORDS = frozenset(
     {word.lower() for word in (*_TITLES, *_ABBREVIATIONS, *_BEFORE_NUMBER)}
