@@ -31,10 +31,12 @@ NO_HIDDEN = np.zeros((0, 0), np.float32)
 NO_CODES = np.zeros((0, 4), np.int32)
 
 
-def chunk(steps: Sequence[float] = (), reason: str = "", ids: Sequence[int] = ()) -> TokenChunk:
+def chunk(
+    steps: Sequence[float] = (), reason: str = "", ids: Sequence[int] = (), num_retries: int = 0
+) -> TokenChunk:
     hidden = np.array(steps, np.float32)[:, None] if steps else NO_HIDDEN
     codes = np.repeat(hidden.astype(np.int32) % 625, 4, axis=1) if steps else NO_CODES
-    return TokenChunk(hidden, codes, np.array(ids, np.int32), reason, queue_ms=3, num_retries=0)
+    return TokenChunk(hidden, codes, np.array(ids, np.int32), reason, 3, num_retries)
 
 
 def steps(segment: int, num_steps: int = 40) -> list[float]:

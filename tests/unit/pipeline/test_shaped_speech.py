@@ -151,3 +151,8 @@ def test_a_short_text_cannot_end_at_once(text: str, fields: dict[str, Any], expe
     stage = stage_of()
     stage.speak(text, **fields)
     assert stage.tokens.requests[0]["min_new_tokens"] == expected
+
+
+def test_seeds_tried_anew_are_told() -> None:
+    stage = Stage({"two": script(1), "one": [chunk(steps(0, 5), "eos", num_retries=2)]})
+    assert stage.speak("one", "two").metadata[-1]["retries"] == [2, 0]
