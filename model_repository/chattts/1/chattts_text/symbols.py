@@ -167,7 +167,8 @@ def _sign(text: str, match: re.Match[str], language: Spoken) -> Iterator[Edit]:
     if name and end - start < _DECORATION:
         yield Edit(start, end, " ".join([name] * (end - start)))
     elif sign in _PARTS and end - start == 1 and _is_between_words(text, start, end):
-        yield Edit(start, end, " ")
+        is_choice = sign == "/" and language == "zh" and not text.startswith("和/或", start - 1)
+        yield Edit(start, end, "、" if is_choice else " ")
     else:
         yield Edit(start, end, "", "dropped_symbol")
 
