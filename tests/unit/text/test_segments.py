@@ -74,10 +74,13 @@ def test_a_text_is_cut_at_sentence_ends(text: str, expected: list[str]) -> None:
         ("aaaa bbbb cccc dddd eeee", ["aaaa bbbb cccc dddd ", "eeee"]),
         ("price 1,299 for aaaa bbbb", ["price 1,299 for ", "aaaa bbbb"]),
         ("we really do need thirty four of", ["we really do need ", "thirty four of"]),
-        ("哈" * 25, ["哈" * 20, "哈" * 5]),
         ("哈" * 15 + "<laugh>" + "好" * 6, ["哈" * 15 + "[laugh]" + "好" * 4, "好" * 2]),
         ("哈" * 15 + "computers", ["哈" * 15, "computers"]),
         ("哈" * 15 + "一千二百三十四点五六人", ["哈" * 15, "一千二百三十四点五六人"]),
+        (
+            "今天我们学习的内容是关于服务器的人工智能",
+            ["今天我们学习的内容是关于服务器的", "人工智能"],
+        ),
         ("x" * 45, ["x" * 20, "x" * 20, "x" * 5]),
     ],
 )
@@ -85,6 +88,16 @@ def test_a_long_sentence_is_cut_at_clauses_then_spaces_then_hard(
     text: str, expected: list[str]
 ) -> None:
     assert texts(text, SegmentLimits(20, 0.0)) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["我们在学校里学习人工智能" * 70, "x" * 1500, "哈" * 500, "九千万" * 200]
+)
+def test_a_text_without_any_mark_is_cut_too(text: str) -> None:
+    found = texts(text, SegmentLimits(120, 20.0))
+    assert "".join(found) == text
+    assert all(60 < len(one) <= 120 for one in found[:-1])
+    assert not any(one.startswith(("工", "智", "能", "习", "校")) for one in found)
 
 
 def test_sentences_are_joined_up_to_the_wanted_length_but_the_first_stands_alone() -> None:

@@ -1,4 +1,7 @@
-"""Where a spoken text may be cut: after a sentence, a clause, a word; and where it must not be."""
+"""Where a spoken text may be cut: after a sentence, a clause, a word; and where it must not be.
+
+Words of Han are rjieba's, which is loaded when a text first has to be cut inside a clause.
+"""
 
 import re
 from collections.abc import Iterator
@@ -30,8 +33,10 @@ _NUMBER_WORD = (
 _ENDS_IN_NUMBER = re.compile(rf"\b(?:{_NUMBER_WORD}|and)$", re.IGNORECASE)
 _BEGINS_WITH_NUMBER = re.compile(rf"(?:{_NUMBER_WORD}|and)\b", re.IGNORECASE)
 _LONGEST_NUMBER_WORD = 10
+_HAN = re.compile(rf"[{HAN}]")
+_LONGEST_HAN_WORD = 8
 _MAX_STEPS_BACK = 24
-"""A hard cut looks this far for a place outside a number."""
+"""A hard cut looks this far for a place outside a number or a word."""
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -49,7 +54,7 @@ def limited(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, i
     """Cut a stretch into parts of at most `most` characters; together they cover it.
 
     A cut comes after the last clause that fits, else after the last space that is not inside a
-    number, else anywhere but inside a Latin word or a number that fits.
+    number, else after a word; a word longer than that is cut anywhere.
     """
     while end - start > most:
         position = _cut_position(text, start, start + most)
@@ -96,6 +101,7 @@ def _is_inside_number(text: str, position: int) -> bool:
 
 
 def _hard_cut(text: str, start: int, end: int) -> int:
+    """Return a place at `end` or before that is in no Latin word, no number and no Han word."""
     position = end
     while position > start + 1 and _joins(_WORD_CHARACTER, text, position):
         position -= 1
@@ -105,7 +111,19 @@ def _hard_cut(text: str, start: int, end: int) -> int:
     outside = position
     while outside > lowest and _joins(_NUMERAL, text, outside):
         outside -= 1
-    return outside if outside > lowest else position
+    position = outside if outside > lowest else position
+    return _word_start(text, lowest, position) if _joins(_HAN, text, position) else position
+
+
+def _word_start(text: str, lowest: int, position: int) -> int:
+    """Return where the Han word at `position` begins, if it is not before `lowest`."""
+    from rjieba import tokenize
+
+    start = max(0, lowest - 1)
+    for _, first, end in tokenize(text[start : position + _LONGEST_HAN_WORD], "default"):
+        if first < position - start < end:
+            return start + first if start + first >= lowest else position
+    return position
 
 
 def _joins(kind: re.Pattern[str], text: str, position: int) -> bool:
