@@ -16,7 +16,7 @@ from text_vocabulary import stand_in_front_end
 SIGNS = "-+−±~～/.·×÷=<>≤≥≈≠%‰°℃$¥€£:：,，、()（） '\"#*^²³½Ⅳ①○〇№"
 HAN = "年月日号点分秒个人元万亿千百第周星期零下气温比分电话验证码拨打转楼室座双后代节折度米路次京粤"
 WRITTEN = st.text("0123456789" * 4 + SIGNS + HAN + "kgmhsxXIVTZAG", max_size=40)
-MANY = settings(max_examples=400, deadline=None)
+MANY = settings(max_examples=200, deadline=None)
 
 
 def edits(text: str, start: int = 0, end: int | None = None) -> list[Edit]:

@@ -31,9 +31,9 @@ _STAGES: tuple[tuple[str, Stage], ...] = (
     ("markdown", markdown.stage),
     ("clean", clean.stage),
     ("lexicon", lexicon.stage),
+    ("script", script.stage),  # before the rules, which know measure words as 个, not as 個
     ("normalize", normalize.stage),
     ("normalize", normalize.stage),  # again: "2Dr." has become "two Dr."
-    ("script", script.stage),
     ("polyphones", polyphones.stage),
     ("readability", readability.stage),
     ("pauses", pauses.stage),
