@@ -53,6 +53,8 @@ _PATTERNS = tuple(
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
         r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
         r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",
+        r"(?<![A-Za-z])[A-Z](?P<zh>\+\d{1,2})(?![A-Za-z\d])",
+        r"维生素 ?[A-K](?P<zh>\d{1,2})(?!\d)",
         rf"(?P<zh>{ROMAN})",
         rf"(?<=[{_NUMERALS}每])(?P<zh>[mgsh]| ?(?:{_LONG}))(?![A-Za-z\d])",
         rf"(?<=[元块次个万亿])/(?P<zh>{UNIT})",
