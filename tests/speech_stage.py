@@ -154,6 +154,7 @@ class Stage:
             self.parallel_segments,
             sample_rate=RATE,
             low_latency=LowLatency(lookahead_steps=2, first_steps=4),
+            cancel_poll_s=lambda: 0.01,
         )
         return Speech(plan, services, self.caller, {"model_version": "1"}, time.monotonic())
 

@@ -42,6 +42,11 @@ from chattts_voices import VoiceRegistry
 from triton_caller import Responses, RunningGauge, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
 
+# How often a waiting request looks whether its caller has gone. A look costs 0.05 ms of the one
+# thread that Triton has for this model, so with many requests each looks less often.
+CANCEL_POLL_S = 0.01
+CANCEL_POLL_PER_REQUEST_S = 0.001
+
 Result = TypeVar("Result")
 
 # Input of the warm-up request alone. config.pbtxt does not declare it, so no caller can send it.
@@ -116,6 +121,7 @@ class TritonPythonModel:
             LowLatency(
                 self._settings.low_latency_lookahead_steps, self._settings.low_latency_first_steps
             ),
+            lambda: max(CANCEL_POLL_S, CANCEL_POLL_PER_REQUEST_S * self._running.count),
         )
         self._health = Health(
             self._services.tokens, self._services.vocoder, self._services.vocoder_sizes

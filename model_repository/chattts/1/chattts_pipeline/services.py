@@ -80,3 +80,5 @@ class Services:
     """Hz."""
     low_latency: LowLatency
     """Settings of latency=low."""
+    cancel_poll_s: Callable[[], float]
+    """How often a waiting request looks whether its caller has gone, in seconds."""

@@ -23,9 +23,6 @@ from .segment import Segment, SpeechPlan
 from .services import Caller, Services, TokenChunk
 from .streaming import AudioStream, SegmentStream, VocoderChunk
 
-CANCEL_POLL_S = 0.05
-"""How often a waiting request looks whether its caller has gone."""
-
 CANCEL_REPEAT_S = 0.5
 """How often a cancel is sent again: one may overtake the call that it is meant for."""
 
@@ -141,7 +138,7 @@ class Speech:
     def _wait_for_events(self) -> None:
         """Take over what has come, or wait a moment for it: a pace may ask for less by then."""
         self._check_caller()
-        timeout_s = CANCEL_POLL_S
+        timeout_s = self._services.cancel_poll_s()
         with contextlib.suppress(queue.Empty):
             while True:
                 segment, event = self._events.get(timeout=timeout_s)
