@@ -3,9 +3,9 @@
 What looks the same becomes the same: full-width letters, digits and signs become ASCII (Chinese
 punctuation stays), compatibility forms what they stand for, accented Latin letters plain ones,
 digits of other scripts ASCII. Superscripts, fractions, Roman and circled numbers stay: the number
-rules read them. Angle signs around words are brackets, not signs of order; quotes and square
-brackets only part words. Invisible characters vanish without a warning, because nobody would read
-them; private, unassigned and broken ones may have been meant as something, so they are listed.
+rules read them. Angle signs around words are brackets, not signs of order; quotes, square brackets
+and bullets only part words. Invisible characters vanish without a warning, because nobody would
+read them; private, unassigned and broken ones may have been meant as something, so they are listed.
 Words longer than a token model's longest word are parted.
 """
 
@@ -20,13 +20,16 @@ from .context import PLACEHOLDER, Context
 from .language import HAN
 
 _PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】…—"
+_LESS, _GREATER = "<{1,3}|&lt;|&#60;|&#[xX]3[cC];", ">{1,3}|&gt;|&#62;|&#[xX]3[eE];"
 _ODD = re.compile(
-    r"(?P<open>(?<![A-Za-z0-9])(?:<|&lt;))(?=[^\s<>&0-9=][^\s<>&]{0,30}(?P<close>>|&gt;))"
-    r"|(?P<entity>&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
+    r"(?P<bullet>^[^\S\n]*[•‣◦▪▸►●○■□◆◇➢✓✔*+-][^\S\n]+(?=[^\s*+-]))"
+    rf"|(?P<open>(?<![A-Za-z0-9])(?:{_LESS}))(?=[^\s<>&0-9=][^\s<>&]{{0,30}}(?P<close>{_GREATER}))"
+    r"|(?P<entity>&(?:#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
-    r"|(?P<part>[\[\]{}“”「」『』]|(?<!\d)\")"
+    r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』]|(?<!\d)\")"
     r"|\r\n"
-    rf"|[^{_PLAIN}]|[\uf900-\ufaff\U0002f800-\U0002fa1f]"
+    rf"|[^{_PLAIN}]|[\uf900-\ufaff\U0002f800-\U0002fa1f]",
+    re.MULTILINE,
 )
 
 _LINE_BREAKS = frozenset("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
@@ -102,7 +105,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             yield Edit(match.start("close"), bracket_end, "〉")
         elif end == bracket_end:
             continue
-        elif match["part"]:
+        elif match["part"] or match["bullet"]:
             yield Edit(start, end, " ")
         elif match["apostrophe"]:
             if match[0] != "'":
@@ -110,7 +113,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
         elif match["entity"]:
             decoded = html.unescape(match[0])
             if decoded != match[0]:
-                pieces = [plain(character) for character in decoded]
+                pieces = [plain(character) for character in decoded or "\ufffd"]
                 note = max(note for _, note in pieces)
                 yield Edit(start, end, "".join(piece for piece, _ in pieces), note)
         elif match[0] == "\r\n":

@@ -36,7 +36,8 @@ _HTML = re.compile(
     "script|section|select|small|source|span|speak|strike|strong|style|sub|summary|sup|svg|tbody|"
     "textarea|tfoot|thead|title|tt|u|var|video|voice|wbr"
 )
-_LINE = re.compile("br|dd|dt|li|td|th|tr")
+_CELL = re.compile("td|th")
+_LINE = re.compile("br|dd|dt|li|tr")
 _PARAGRAPH = re.compile("div|dl|h[1-6]|hr|ol|p|table|ul")
 _DROPPED = "dropped_markup"
 
@@ -116,9 +117,11 @@ def _tag(match: re.Match[str], context: Context) -> Iterator[Edit]:
     name, is_closing = match["name"].lower(), match["kind"] == "/"
     if name == "break":
         yield Edit(start, end, "" if is_closing else ssml.pause(match[0], match["rest"], context))
+    elif _CELL.fullmatch(name):
+        yield Edit(start, end, "\n" if is_closing else "", _DROPPED)
     elif _LINE.fullmatch(name):
-        yield Edit(start, end, "\n" if is_closing or name == "br" else "", _DROPPED)
+        yield Edit(start, end, "\n", _DROPPED)
     elif _PARAGRAPH.fullmatch(name):
-        yield Edit(start, end, "\n\n" if is_closing or name == "hr" else "", _DROPPED)
+        yield Edit(start, end, "\n\n", _DROPPED)
     elif _HTML.fullmatch(name):
         yield Edit(start, end, "", _DROPPED)
