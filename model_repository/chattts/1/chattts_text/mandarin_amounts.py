@@ -38,7 +38,7 @@ _LETTER_SCALES = {
 }  # fmt: skip
 _LATITUDES = {"N": "北纬", "S": "南纬", "E": "东经", "W": "西经"}
 _SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
-_COLD = re.compile(r"(?:最[低高]|温|气温|零下|冷|冰|热|度|天气)[^\d，。；]{0,6}$")
+_COLD = re.compile(r"(?:最[低高]|温|冷|天气)[^\d，。；]{0,6}$")
 _AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$")
 """A hyphen behind this is no minus."""
 

@@ -4,24 +4,33 @@ import re
 
 from .mandarin_numbers import MAX_CARDINAL_DIGITS, cardinal, digits
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER, PERCENT, UNIT
+from .mandarin_units import COUNTING, MEASURED
 
 _LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[【])*$"
 CODE_WORDS = (
-    "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|机型|代号|批号|序列号|流水号|合同|发票|车牌|"
-    "手机|座机|身份证|邮编|口令|QQ群?|群号|微信|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案|订单|运单|快递|"
-    "分机|会员|股票|房号|航班|车次|热线|电话|报警|火警|急救|拨打|请拨|拨|致电|来电|客服|传真|联系|短信|打"
+    "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|机型|代号|批号|序列号|流水号|车牌号?|手机号|"
+    "座机号|身份证|邮编|口令|QQ群?|群号|微信号|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案号|分机|"
+    "合同号|发票号|会员号|房号|航班号?|车次|热线|电话|报警|火警|急救|拨打|请拨|拨|致电|来电|客服|传真"
 )
 """Words with which a number is a name, for use inside a regular expression."""
+
+WEAK_CODE_WORDS = "订单|运单|快递|合同|发票|会员|股票|微信|联系|短信|手机|座机|打"
+"""Words with which only a long number is a name."""
+
+_LONG = 5
 
 PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 """First character of a number plate."""
 
 _CODE_WORD = re.compile(rf"(?:{CODE_WORDS}){_LINK}")
-_AFTER_LETTERS = re.compile(rf"(?:{CODE_WORDS})(?:号码?|[为是：: ])*[A-Za-z]{{1,8}}-?$")
+_WEAK_WORD = re.compile(rf"(?:{WEAK_CODE_WORDS}){_LINK}")
+_HOTLINES = frozenset({"110", "114", "119", "120", "122"})
+_AFTER_LETTERS = re.compile(
+    rf"(?:{CODE_WORDS}|{WEAK_CODE_WORDS})(?:号码?|[为是：: ])*[A-Za-z]{{1,8}}-?$"
+)
 _TRANSFER = re.compile(r"(?:[\d，,）)；; ]|请|再)转(?:分机)? ?$")
 _HOTLINE = re.compile(r"(?:警|报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
-_COUNTING = re.compile(rf"(?:{COUNTER.pattern}| ?[元块岁折月日余多来几%‰])")
+_ISO_DATE = re.compile(r"[12]\d{3}-[01]\d-[0-3]\d", re.ASCII)
 _TRAIN = re.compile(r"[GDCZTKYSL]$")
 _FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")
 _FLOWN = re.compile(r" ?(?:次?航班|客机|次)")
@@ -30,7 +39,6 @@ _ROOM = re.compile(
     r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
 )
 _NAME = re.compile("[A-Za-z] $")
-_MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[十百千万亿多余+])")
 _BUILDING = re.compile(r"(?:[座栋幢楼]|单元) ?$")
 _COLLEGES = re.compile(r" ?(?:高校|大学|工程|院校|、|/|和|工作制|毕业)")
 
@@ -42,7 +50,7 @@ def _run(place: Place) -> str:
 
 def _mobile(place: Place) -> str | None:
     """Say each digit; stars that hide digits are said too."""
-    if place.match[0].isdigit() and place.follows(_COUNTING):
+    if place.match[0].isdigit() and place.follows(COUNTING):
         return None
     return "".join("星" if sign == "*" else digits(sign, place.one) for sign in place.match[0])
 
@@ -63,7 +71,7 @@ def _landline(place: Place) -> str:
 
 
 def _well_known(place: Place) -> str | None:
-    return None if place.follows(_COUNTING) else _landline(place)
+    return None if place.follows(COUNTING) else _landline(place)
 
 
 def _identity(place: Place) -> str:
@@ -73,10 +81,16 @@ def _identity(place: Place) -> str:
 
 def _code(place: Place) -> str | None:
     """Read digits behind a word such as 验证码 one by one, unless they count something."""
-    has_word = _CODE_WORD.search(place.before) or _TRANSFER.search(place.before)
-    if not has_word and not _AFTER_LETTERS.search(place.before):
+    written, before = place.match[0], place.before
+    has_word = (
+        _CODE_WORD.search(before) or _TRANSFER.search(before) or _AFTER_LETTERS.search(before)
+    )
+    is_long = len(written) >= _LONG or written in _HOTLINES
+    if not has_word and not (is_long and _WEAK_WORD.search(before)):
         return None
-    return None if place.follows(_COUNTING) else _run(place)
+    if _ISO_DATE.fullmatch(written):
+        return None
+    return None if place.follows(COUNTING) else _run(place)
 
 
 def _hotline(place: Place) -> str | None:
@@ -116,14 +130,15 @@ def _room(place: Place) -> str | None:
     """Read rooms and roads one by one; a short number of a road or a bus is a number."""
     if place.before.endswith("第"):
         return None
-    is_inside = _BUILDING.search(place.before) and not place.follows(_COUNTING)
+    is_inside = _BUILDING.search(place.before) and not place.follows(COUNTING)
     return _run(place) if is_inside or place.follows(_ROOM) else None
 
 
 def _model(place: Place) -> str | None:
     """Read the number of a product behind its Latin name: RTX 4090."""
-    is_name = _NAME.search(place.before) and not place.follows(_COUNTING)
-    return digits(place.match[0]) if is_name and not place.follows(_MEASURED) else None
+    is_name = _NAME.search(place.before) and not place.follows(COUNTING)
+    is_round = place.match[0].endswith("00")
+    return digits(place.match[0]) if is_name and not (is_round or place.follows(MEASURED)) else None
 
 
 def _college(place: Place) -> str | None:
@@ -159,7 +174,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"(?:86[- ]?)?1[3-9]\d{{2}}[- ]?\d{{3}}[- ]?\d{{4}}{_END}", _mobile),
     rule(rf"0\d{{2,3}}[- ]?\d{{4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
     rule(rf"0\d{{2,3}}-\d{{3,8}}(?!\d){_EXTENSION}", _landline),
-    rule(rf"[48]00[- ]?\d{{3,4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _well_known),
+    rule(rf"[48]00[- ]?(?:\d{{3}}[- ]?\d{{4}}|\d{{4}}[- ]?\d{{3}})(?!\d){_EXTENSION}", _well_known),
     rule(rf"(?:12306|12315|10086)(?!\d|\.\d){_EXTENSION}", _well_known),
     rule(r"(?:110|119|120|122|1\d{4}|9\d{4})(?!\d)", _hotline),
     rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d)", _code),

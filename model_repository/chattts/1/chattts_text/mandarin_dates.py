@@ -6,7 +6,7 @@ from .mandarin_amounts import RANGE
 from .mandarin_formulas import RATIO_BEFORE, SCORED_AFTER
 from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER
+from .mandarin_units import COUNTING, MEASURED
 
 _CLOCK = r"(?P<h>2[0-4]|[01]?\d)[:：](?P<m>[0-5]\d)(?:[:：](?P<s>[0-5]\d)(?:\.(?P<f>\d{1,6}))?)?"
 _LASTING = re.compile(
@@ -17,20 +17,28 @@ _DATING = re.compile(
 )
 _DATED = re.compile(
     r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|放假|"
-    r"元旦|情人节|圣诞|平安夜|上线|发布|截止|之?前)"
+    r"元旦|情人节|圣诞|平安夜)"
 )
+_DUE = re.compile(r" ?(?:上线|发布|截止|之?前)")
 _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
 _ERA = re.compile(r"公元前?$|(?:^|[（(至到~—-])前$")
 _EVENT = re.compile(
-    r" ?(?:妇女节|劳动节|青年节|儿童节|情人节|国庆|建党节|建军节|国际|年中|年货|品质|大促|购物|"
-    r"晚会|消费者|运动|事变|节快乐|节活动|事件|地震|大地震|惨案|起义|讲话|狂欢|[双女]|打假|维权)"
+    r" ?(?:(?:国际)?(?:妇女|劳动|青年|儿童|情人|建党|建军|女[神生王]|护士|教师)节|国庆|年中|年货|"
+    r"大促|购物|晚会|消费者|节快乐|节活动|狂欢|打假|维权)"
 )
+_HISTORY = re.compile(r" ?(?:运动|事变|事件|大?地震|惨案|起义|讲话)")
+_HISTORIC = frozenset(
+    {"1.28", "2.7", "4.12", "5.4", "5.12", "5.30", "7.7", "8.13", "9.11", "9.18", "12.9"}
+)
+"""Days that name what happened then; any other number before 地震 may be its strength."""
+
 _YEAR_LIKE = re.compile(
     r" ?(?:[款级届版]|财年|赛季|学年|[春夏秋冬]|.{0,3}?奥运|世界杯|新年|亚运|[高中国]考|考研|跨年)"
 )
 _YEAR_BEFORE = re.compile(r"(?:今年|去年|明年|前年|后年|年份|年度|截至|始于|迄|自)[是为]?[:： ]?$")
 _OF_YEARS = re.compile(r" ?(?:赛季|财年|学年)")
+_YEAR_WORD = re.compile(" ?年")
 _YEAR_PART = re.compile(r"[初底末春夏秋冬]|[上下]半年|国庆|元旦|中秋")
 _YEAR_AFTER = re.compile(rf" ?年{RANGE}前?\d{{3,4}} ?年", re.ASCII)
 _YEAR_IN_FRONT = re.compile(rf"\d{{3,4}} ?年{RANGE}$", re.ASCII)
@@ -99,8 +107,10 @@ def _month_day(place: Place) -> str | None:
     if not _is_date("2000", month, day) or place.follows(_HANGS_TOGETHER):
         return None
     is_padded = month[0] == "0" or (len(month) == 2 and day[0] == "0")
+    sep = place.match["sep"]
     is_shown = _DATING.search(place.before) or place.follows(_DATED)
-    if not is_shown and not (is_padded and place.match["sep"] == "-"):
+    is_due = sep != "." and place.follows(_DUE)
+    if not is_shown and not is_due and not (is_padded and sep == "-"):
         return None
     return f"{cardinal(month)}月{cardinal(day)}日"
 
@@ -110,7 +120,9 @@ def _event(place: Place) -> str | None:
     first, second = place.match["a"], place.match["b"]
     if place.before.endswith("双"):
         return None
-    if place.match["sep"] != "·" and not place.follows(_EVENT):
+    is_historic = f"{first}.{second}" in _HISTORIC or not second
+    is_event = place.follows(_EVENT) or (is_historic and place.follows(_HISTORY))
+    if place.match["sep"] != "·" and not is_event:
         return None
     if first == second and len(first) == 2:
         return "双" + cardinal(first)
@@ -123,7 +135,8 @@ def _years(place: Place) -> str | None:
     if not 1000 <= int(first) < int(second) <= 2199 or place.follows(_HANGS_TOGETHER):
         return None
     is_century = first[:2] in ("18", "19", "20") and second[:2] in ("18", "19", "20", "21")
-    if not place.follows(re.compile(" ?年")) and not is_century:
+    is_amount = place.follows(COUNTING) or place.follows(MEASURED)
+    if not place.follows(_YEAR_WORD) and (is_amount or not is_century):
         return None
     sep = place.match["sep"].strip()
     return digits(first) + (sep if sep in ("至", "到") else "到") + digits(second)
@@ -159,7 +172,7 @@ def _year(place: Place) -> str | None:
     is_round = written.endswith("00")
     if is_round and (is_long_ago or _LASTED.search(place.before)):
         return None
-    return None if written[1:] != "000" and re.match("的历史", rest) else digits(written)
+    return None if written[1:] != "000" and re.match("的?历史", rest) else digits(written)
 
 
 def _is_lasting(place: Place, rest: str) -> bool:
@@ -173,11 +186,11 @@ def _decade(place: Place) -> str | None:
 
 def _generation(place: Place) -> str | None:
     """Read 90后, those born in the nineties; not "30后" behind another number."""
-    return None if re.search(r"[\d.第]$", place.before) else digits(place.match["y"])
+    return None if re.search(r"[\d.第满过到超]$", place.before) else digits(place.match["y"])
 
 
 def _bare_year(place: Place) -> str | None:
-    is_announced = _YEAR_BEFORE.search(place.before) and not place.follows(COUNTER)
+    is_announced = _YEAR_BEFORE.search(place.before) and not place.follows(COUNTING)
     return digits(place.match["y"]) if is_announced or place.follows(_YEAR_LIKE) else None
 
 
@@ -252,7 +265,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<a>315|618|911|918|512|1212)(?P<sep>)(?P<b>)(?!\d)", _event),
     rule(r"(?P<y>(?:1\d|20)?\d0)(?= ?年代)", _decade),
     rule(r"(?P<y>\d[05])(?=后(?!来|的?\d)|[、和/]\d[05]后)", _generation),
-    rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多|以))", _year),
+    rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多))", _year),
     rule(r"(?P<y>19\d\d|20\d\d)(?!\d)", _bare_year),
     rule(r"(?<=\d[秒米])\d\d(?!\d)", lambda place: digits(place.match[0])),
     rule(r"0(?P<n>[1-9])(?= ?[月日号时点])", lambda place: place.part("n")),

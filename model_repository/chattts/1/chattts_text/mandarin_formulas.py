@@ -5,17 +5,17 @@ import re
 from .mandarin_amounts import NUMBER
 from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER, PERCENT, UNIT
+from .mandarin_units import COUNTING, MEASURED, UNIT
 
 _TEAMS = "比分|战胜|击败|战平|负于|不敌|大胜|险胜|完胜|胜|逆转|领先|落后|总分|以"
 _LINK = "[为是约成了以]{0,2}[:： ]?$"
 _SCORE_BEFORE = re.compile(rf"(?:{_TEAMS}){_LINK}")
-RATIO_BEFORE = re.compile(rf"(?:{_TEAMS}|比例|配比|比值|缩放比?|画幅|宽高比?|稀释|按){_LINK}")
+RATIO_BEFORE = re.compile(rf"(?:{_TEAMS}|比例|配比|比值|缩放比?|画幅|宽高比?){_LINK}")
 """What stands before a score or a ratio."""
 
 SCORED_AFTER = re.compile(
     r" ?(?:的?比[分例]|战胜|击败|获胜|取胜|险胜|大胜|完胜|胜|负|不敌|战平|领先|落后|逆转|淘汰|"
-    r"横扫|稀释)"
+    r"横扫|稀释|混合|配[比制]|兑|分成|分账)"
 )
 """What stands behind one."""
 
@@ -24,23 +24,10 @@ _NUMBERED_BEFORE = re.compile(r"(?:[图表例题式件第座栋幢楼A-Za-z.\d]|
 _BLOOD_PRESSURE = re.compile(r"(?:血压|高压|低压|收缩压).{0,4}$")
 _RESOLUTION = re.compile(r"(?:分辨率|像素|屏幕|画面|尺寸).{0,4}$")
 _SCREENS = frozenset(
-    {
-        "640",
-        "720",
-        "768",
-        "800",
-        "1024",
-        "1080",
-        "1280",
-        "1366",
-        "1440",
-        "1920",
-        "2160",
-        "2560",
-        "3840",
-    }
+    map(str, (640, 720, 768, 800, 1024, 1080, 1280, 1366, 1440, 1920, 2160, 2560, 3840))
 )
-_MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[万亿])")
+"""Widths and heights of screens, said digit by digit."""
+
 _OPERATORS = {
     "+": "加",
     "-": "减",
@@ -79,16 +66,19 @@ _VULGAR = {
     "⅞": (7, 8), "⅐": (1, 7), "⅑": (1, 9), "⅒": (1, 10),
 }  # fmt: skip
 VULGAR = "".join(_VULGAR)
+"""Fractions that are one sign."""
+
 ROMAN_SIGNS = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩⅪⅫⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅺⅻ"
-CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
 _CIRCLED_SETS = (
-    CIRCLED,
+    "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
     "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
     "❶❷❸❹❺❻❼❽❾❿",
     "㈠㈡㈢㈣㈤㈥㈦㈧㈨㈩",
     "㊀㊁㊂㊃㊄㊅㊆㊇㊈㊉",
 )
 NUMBERED = "".join(_CIRCLED_SETS)
+"""Numbers in circles and brackets that are one sign."""
+
 _NUMBERED = {sign: index for signs in _CIRCLED_SETS for index, sign in enumerate(signs, 1)}
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _ROMAN_CLASS = r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3})[abABc]?(?=[期级度型类章世])"
@@ -133,7 +123,7 @@ def _vulgar(place: Place) -> str:
 def _score(place: Place) -> str | None:
     """Read "3-2" as a score where teams are near, or where it is no range for it falls."""
     if not place.follows(SCORED_AFTER):
-        if place.follows(COUNTER) or place.follows(_MEASURED) or place.follows(_PLACE):
+        if place.follows(COUNTING) or place.follows(MEASURED) or place.follows(_PLACE):
             return None
         is_falling = int(place.match["a"]) >= int(place.match["b"])
         is_numbered = _NUMBERED_BEFORE.search(place.before) is not None
@@ -151,7 +141,7 @@ def _formula(place: Place) -> str | None:
     pieces = list(_PIECE.finditer(place.match[0]))
     operators = [piece["operator"] or "" for piece in pieces[1:]]
     terms = [piece["term"] for piece in pieces]
-    is_measured = place.follows(_MEASURED) and not _split_power(terms[-1])[1]
+    is_measured = place.follows(MEASURED) and not _split_power(terms[-1])[1]
     if not set(operators) - _WEAK or is_measured:
         return None
     if len(terms) == 2 and (_SCREENS.issuperset(terms) or _RESOLUTION.search(place.before)):
@@ -214,8 +204,6 @@ def _numbered(place: Place) -> str:
     return words + ("、" if is_head and place.after[:1].isalpha() else "")
 
 
-_DASH = "[-–—−]"
-
 DIGIT_RULES: tuple[Rule, ...] = (
     rule(
         rf"{_TERM}(?: ?(?:{_OPERATOR}) ?[-−]?{_TERM}){{1,12}}(?!\d|\.\d)(?: (?={UNIT}))?", _formula
@@ -227,7 +215,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     ),
     rule(r"\d{1,4}(?:/\d{1,4}){2,}(?!\d)", _listed),
     rule(rf"(?P<whole>\d{{1,4}}) ?(?P<sign>[{VULGAR}])", _vulgar),
-    rule(rf"(?P<a>\d{{1,3}}){_DASH}(?P<b>\d{{1,3}})(?!\d|[-.]\d)", _score),
+    rule(r"(?P<a>\d{1,3})[-–—−](?P<b>\d{1,3})(?!\d|[-.]\d)", _score),
     rule(
         r"\d{1,7}(?:\.\d{1,4})?(?: ?[:：∶] ?\d{1,7}(?:\.\d{1,4})?){1,5}(?![\d:])",
         _ratio,

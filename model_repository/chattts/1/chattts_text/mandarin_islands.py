@@ -6,7 +6,7 @@ Language spans ask here, in sentences that have Han characters.
 import re
 from collections.abc import Iterator
 
-from .mandarin_codes import CODE_WORDS, PROVINCES
+from .mandarin_codes import CODE_WORDS, PROVINCES, WEAK_CODE_WORDS
 from .mandarin_formulas import ROMAN
 from .mandarin_units import CURRENCY, UNIT, UNITS
 
@@ -28,7 +28,7 @@ _NAMED_BY_NUMBER = (
     "层|座|栋|幢|出口|口(?!罩)|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
     "会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
 )
-_CODE = rf"(?:{CODE_WORDS})(?:号码?|[为是：: ]){{0,3}}"
+_LINK = "(?:号码?|[为是：: ]){0,3}"
 _POWER = r"(?: ?[×x*] ?10(?:\^-?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))?"
 _DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
 _MONEY = rf"(?:{CURRENCY} ?)?"
@@ -46,8 +46,8 @@ _PATTERNS = tuple(
         rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
         rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",
-        rf"{_CODE}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z\d])",
-        rf"{_CODE}(?P<zh>\d{{2,16}})(?!\d)",
+        rf"(?:{WEAK_CODE_WORDS}|{CODE_WORDS}){_LINK}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z\d])",
+        rf"(?:{CODE_WORDS}){_LINK}(?P<zh>\d{{2,16}})(?!\d)",
         rf"{_BEFORE}(?P<zh>\d{{1,4}}(?:\.\d{{1,2}})?[A-Z](?![A-Za-z\d])\+?)",
         rf"{_BEFORE}(?P<zh>\d[\d.]{{0,12}}° ?[NSEW])(?![A-Za-z])",
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",

@@ -195,12 +195,18 @@ _COUNTERS = (
 
 COUNTER = re.compile(
     rf" ?(?:分(?!之)|层(?=楼)|次(?!元|方|函数|曲线|型|项)|人(?!转|称)|元(?!一次|二次|方程)|"
-    rf"年(?!级)|周(?!目)|排(?! ?\d)|室(?=[\d一二三四]厅)|小时|小组|公[里斤尺分升顷]|"
+    rf"年(?!级)|周(?!目)|排(?! ?\d)|室(?=[\d一二三四]厅)|小时|小组|公[里斤尺分升顷]|平米|"
     rf"英[里尺寸镑]|海里|光年|平方|立方|摄氏|华氏|毫[米升克秒]|厘米|美[元金分]|"
     rf"[欧日港韩]元|星期|礼拜|连[胜败冠]|半|面(?!向)|行(?!业|政)|毛|"
     rf"[{_COUNTERS}])"
 )
 """What makes a 2 before it 两; not 二月, 二号, 二楼, 二级, 二两."""
+
+COUNTING = re.compile(rf"(?:{COUNTER.pattern}| ?[元块岁折月日余多来几%‰])")
+"""What shows that the number before it counts something and names nothing."""
+
+MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[万亿])")
+"""A unit, a percent sign or a large scale."""
 
 _PER = re.compile(r"(\d*) ?(.+)")
 
