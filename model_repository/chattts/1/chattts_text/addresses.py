@@ -77,7 +77,8 @@ _MAIL = re.compile(
 )
 _FILE = re.compile(
     r"(?<![A-Za-z0-9_.@/\\:~<+%-])(?:"
-    rf"(?:~|\.{{1,2}})/(?:{_NAME}+/)*{_NAME}*[A-Za-z0-9_]/?"
+    rf"file://(?:/{_NAME}*[A-Za-z0-9_])+"
+    rf"|(?:~|\.{{1,2}})/(?:{_NAME}+/)*{_NAME}*[A-Za-z0-9_]/?"
     rf"|/(?:{_NAME}+/)+{_NAME}*[A-Za-z0-9_]/?"
     rf"|/{_NAME}+\.(?:{_EXTENSION})(?![A-Za-z0-9])"
     rf"|[A-Za-z]:\\(?:[A-Za-z0-9_.+@%~-]+\\)*[A-Za-z0-9_.+@%~-]*[A-Za-z0-9_]\\?"

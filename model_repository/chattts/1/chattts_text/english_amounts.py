@@ -114,7 +114,8 @@ _YEAR_WORDS = word_set(
     "spring summer fall autumn winter class the copyright ad c ca"
 )
 _CODE_BEFORE = re.compile(
-    r"(?<![A-Za-z])(?i:codes?|pin|id|zip|passcode|password|extension|ext|serial|tracking|otp)"
+    r"(?<![A-Za-z])(?i:codes?|pin|id|zip|passcode|password|extension|ext|serial|tracking|otp|"
+    r"ending in|ending with|last four)"
     r"(?i: number| no\.?)?(?: ?[:#]| is| was|\.)? ?\Z"
 )
 _LONGEST_CODE_WORD = 24
@@ -131,11 +132,13 @@ _COUNTED = re.compile(
 """A plural noun, perhaps behind an adjective: what is before it is a quantity."""
 
 _STREET = re.compile(
-    r"(?: [A-Z][a-z]+){1,2} (?:Street|St\b|Avenue|Ave\b|Road|Rd\b|Boulevard|Blvd\b|Drive|Lane)"
+    r"(?: [NSEW]{1,2}\b)?(?: (?:[A-Z][a-z]+|[0-9]{1,3}(?:st|nd|rd|th))){1,3} "
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Drive|Dr|Lane|Ln|Court|Ct|Expy|Hwy|Pkwy|Way)\b"
 )
 _NAME = re.compile(r"[A-Z]{2,}\Z")
 
 
+_SCALE_WORD = re.compile(r"[ ](?:hundred|thousand|million|billion|trillion)(?=[ ])")
 _LETTER = re.compile(r"[A-Za-z]")
 
 
@@ -147,8 +150,12 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     is_tight = unit is not None and text[match.end()] not in " \u00a0°℃℉"
     if unit and is_measure(text, match.start(), unit[0], is_tight):
         unit = unit_after(text, match.end(), match.endpos, is_one=True)
+    scale = _SCALE_WORD.match(text, match.end(), match.endpos)
+    if scale:
+        unit = unit_after(text, scale.end(), match.endpos, is_one=False)
     if unit:
-        return [Edit(*match.span(), number(written)), Edit(match.end(), *unit)]
+        position = scale.end() if scale else match.end()
+        return [Edit(*match.span(), number(written)), Edit(position, *unit)]
     if _LETTER.match(text, match.end(), match.endpos):
         return None
     if written.isdecimal():
@@ -185,6 +192,22 @@ def _four(text: str, end: int, written: str, before: str) -> str:
     if 1900 <= value <= 2099:
         return cardinal(written) if _COUNTED.match(text, end) else year(written)
     return pairs(written) if _NAME.search(before) else cardinal(written)
+
+
+def _inches(match: re.Match[str]) -> list[Edit] | None:
+    """Read 12" as inches where the mark closes no quotation."""
+    text, start = match.string, match.start()
+    if text.count('"', max(0, start - _LONGEST_QUOTATION), start) % 2:
+        return None
+    return whole(match, f"{number(match['n'])} {'inch' if match['n'] == '1' else 'inches'}")
+
+
+_LONGEST_QUOTATION = 200
+
+
+def _plan(match: re.Match[str]) -> list[Edit]:
+    """Read 401(k)."""
+    return whole(match, f"{pairs(match['n'])} {match['letter']}")
 
 
 def _spaced(match: re.Match[str]) -> list[Edit]:
@@ -227,6 +250,8 @@ DIGIT_RULES = (
     rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
     rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
     rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
+    rule(rf"(?P<n>{NUMBER})\"(?!\w)", _inches),
+    rule(r"(?P<n>[0-9]{3})\((?P<letter>[a-z])\)", _plan),
     rule(rf"(?P<n>{NUMBER})", _plain),
     rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?!\w)", _suffixed),
 )

@@ -27,7 +27,11 @@ _DAYS = {
     "sat": "Saturday",
     "sun": "Sunday",
 }
-_MONTH = f"(?:{_MONTH}|{_MONTH.upper()})"
+_SMALL_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|apr(?:il)?|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)  # "march" and "may" are words
+_MONTH = f"(?:{_MONTH}|{_MONTH.upper()}|{_SMALL_MONTH})"
 _DAY = r"(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)"
 _RANK = r"(?:st|nd|rd|th)?"
 _DATE_WORDS = word_set("on by before after until till since due from dated for through")
@@ -37,7 +41,8 @@ _CENTURY_CUT = 69
 
 
 def _full(month: str) -> str:
-    return _MONTH_OF[month.rstrip(".")[:3].lower()]
+    name = _MONTH_OF[month.rstrip(".")[:3].lower()]
+    return name if month[0].isupper() else name.lower()
 
 
 def _is_day(text: str | None) -> bool:
@@ -51,6 +56,8 @@ def _month_first(match: re.Match[str]) -> list[Edit] | None:
     return groups(
         match,
         month=_full(match["month"]),
+        gap=" ",
+        gap2=" " if match["gap2"] == "-" else None,
         head=ordinal(match["day"]),
         dash="to",
         tail=last,
@@ -214,13 +221,17 @@ def _name_range(match: re.Match[str]) -> list[Edit]:
     return groups(match, a=first, dash="to", b=last)
 
 
-_HALF = r"(?P<half>[ \u00a0]?(?:[ap]m(?![A-Za-z])|[AP]M(?![A-Za-z])|[ap]\.[ ]?m\.|[AP]\.[ ]?M\.))"
+_HALF = (
+    r"(?P<half>[ \u00a0]?(?:[ap]m(?![A-Za-z])|[AP]M(?![A-Za-z])"
+    r"|[ap]\.[ ]?m(?:\.|(?![\w.]))|[AP]\.[ ]?M(?:\.|(?![\w.]))))"
+)
+_NONE = r"(?P<s>(?!))?"
 _YEAR = r"(?:(?P<gap2>,[ ]?|[ -])(?P<year>[12][0-9]{3})(?![0-9]|[.,:][0-9]))?"
 _GERMAN = rule(r"(?P<m>[0-9]{1,2})\.(?P<d>[0-9]{1,2})\.(?P<y>[12][0-9]{3})(?![0-9])", _numeric)
 
 WORD_RULES = (
     rule(
-        rf"(?P<month>{_MONTH}\b\.?)[ ](?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
+        rf"(?P<month>{_MONTH}\b\.?)(?P<gap>[ -])(?P<head>(?P<day>[0-9]{{1,2}}){_RANK})"
         rf"(?:(?P<dash>[ ]?[-–][ ]?)(?P<tail>(?P<last>[0-9]{{1,2}}){_RANK}))?"
         rf"(?![0-9A-Za-z%]|[.:/][0-9]|,[0-9]{{3}}(?![0-9])){_YEAR}",
         _month_first,
@@ -265,6 +276,7 @@ DIGIT_RULES = (
         rf"{_HALF}?",
         _clock,
     ),
+    rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})\.(?P<m>[0-9]{{2}})){_NONE}{_HALF}", _clock),
     rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})){_HALF}", _hour),
     rule(
         r"(?:(?P<days>[0-9]{1,6})[ ]?d[ ]?)?(?:(?P<hours>[0-9]{1,6})[ ]?(?:hrs?|h)[ ]?)?"

@@ -52,6 +52,7 @@ SCALES = {
     "m": "million",
     "mn": "million",
     "B": "billion",
+    "b": "billion",
     "bn": "billion",
     "T": "trillion",
     "tn": "trillion",
@@ -99,11 +100,12 @@ def _money_behind(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
 
 
-_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMBT]|mn|bn|tn)(?![\w']))?"
+_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMbBT]|mn|bn|tn)(?![\w']))?"
 
 SIGN_RULES = (
     rule(
-        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))\.?[ ]?"
+        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))"
+        r"(?:(?<=s)\.)?[ ]?"
         rf"(?P<n>{NUMBER}){_SCALE}"
         rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",
         _money,

@@ -104,7 +104,7 @@ def _cased(written: str, words: str) -> str:
 def _saint(match: re.Match[str]) -> list[Edit] | None:
     """Read "St. Paul" as saint, "Main St." as street."""
     before = word_before(match.string, match.start())
-    is_after_name = before[:1].isupper() and before not in _PREPOSITIONS
+    is_after_name = (before[:1].isupper() and before not in _PREPOSITIONS) or before in _RANKS
     house = max(0, match.start() - len(before) - 3)
     number = match.string[house : house + 2]
     if match["name"] is not None and not (is_after_name and number.strip().isdecimal()):
@@ -112,7 +112,32 @@ def _saint(match: re.Match[str]) -> list[Edit] | None:
     return groups(match, head="Street" + _stop(match)) if is_after_name else None
 
 
+_RANKS = word_set("st nd rd th")
 _PREPOSITIONS = word_set("The In At On To From By Near Of")
+
+
+_STREETS = {
+    "Ave": "Avenue",
+    "Blvd": "Boulevard",
+    "Rd": "Road",
+    "Ct": "Court",
+    "Ln": "Lane",
+    "Hwy": "Highway",
+    "Expy": "Expressway",
+    "Pkwy": "Parkway",
+}
+"""Read so behind a name, without a period too."""
+_WAYS = {"N": "North", "S": "South", "E": "East", "W": "West"}
+
+
+def _street(match: re.Match[str]) -> list[Edit] | None:
+    before = word_before(match.string, match.start())
+    is_named = before[:1].isupper() or before in _RANKS
+    return whole(match, _STREETS[match["word"]]) if is_named else None
+
+
+def _way(match: re.Match[str]) -> list[Edit]:
+    return whole(match, _WAYS[match["way"]])
 
 
 _MAY_END = word_set("etc inc ltd corp co ave blvd rd dr hwy jr sr st")
@@ -245,6 +270,9 @@ WORD_RULES = (
     rule(r"(?P<word>vs)(?P<stop>\.)?(?!\w)", _abbreviation),
     rule(r"et al(?P<stop>\.)", _initial),
     rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.){1,9}[A-Z](?![\w.])|(?:[A-Za-z]\.){2,9}(?!\w)", _dotted),
+    rule(r"(?:[a-z]\.){2,9}[a-z](?![\w.])", _dotted),
+    rule(rf"(?P<word>{_any(_STREETS)})(?![\w.'])", _street),
+    rule(r"(?<=[0-9] )(?P<way>[NSEW])(?= (?:[A-Z][a-z]|[0-9]))", _way),
     rule(rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)", _initial),
     rule(rf"(?:{_MONARCHS})[ ](?:Paul[ ])?(?P<roman>[IVX]+)(?![\w'])", _monarch),
     rule(rf"(?i:{_NUMBERED})s?[ ](?P<roman>(?:[IVXLC]{{2,}}|V|X|I{_AFTER_ONE}))(?![\w'])", _roman),
@@ -254,6 +282,6 @@ WORDS = frozenset(
     {word.lower() for word in (*_TITLES, *_ABBREVIATIONS, *_BEFORE_NUMBER)}
     | {word.lower() for word in (*_MONARCHS.split("|"), *_NUMBERED.split("|"))}
     | {f"{word.lower()}s" for word in _NUMBERED.split("|")}
-    | {"st", "vs", "ph", "et"}
+    | {"st", "vs", "ph", "et", *(word.lower() for word in _STREETS)}
 )
 """Lower-case words that the rules above begin with, capitals and what has periods aside."""
