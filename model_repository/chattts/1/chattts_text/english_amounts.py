@@ -199,7 +199,8 @@ def _inches(match: re.Match[str]) -> list[Edit] | None:
     text, start = match.string, match.start()
     if text.count('"', max(0, start - _LONGEST_QUOTATION), start) % 2:
         return None
-    return whole(match, f"{number(match['n'])} {'inch' if match['n'] == '1' else 'inches'}")
+    is_one = match["n"] == "1" or is_measure(text, start, match.end(), is_tight=True)
+    return whole(match, f"{number(match['n'])} {'inch' if is_one else 'inches'}")
 
 
 _LONGEST_QUOTATION = 200
