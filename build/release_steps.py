@@ -25,7 +25,6 @@ from repository import (
     front_voices,
     serve,
     served,
-    settle_voices,
     voice_names,
 )
 from triton_control import (
@@ -168,9 +167,6 @@ class Release:
         """Write what is served of a model and let the server follow."""
         serve(self._repository, model, versions)
         if self._server:
-            if model == FRONT:
-                for version in built_versions(self._repository):
-                    settle_voices(self._repository, version)
             self._server.load(model)
 
     def _check_ready(self, model: str, versions: Collection[int]) -> None:

@@ -54,22 +54,6 @@ def voice_names(repository: Path, version: int) -> set[str]:
     return {path.name.removesuffix(".json") for path in folder.glob("[!.]*.json")}
 
 
-def settle_voices(repository: Path, version: int) -> None:
-    """Make voices that came since a version was built look as old as the version.
-
-    Triton takes a version with a file newer than its start for a changed one: with the next release
-    it would load it anew and end what it is saying. The front sees changed voices by itself.
-    """
-    try:
-        built_ns = (repository / stamp_file(version)).stat().st_mtime_ns
-    except FileNotFoundError:
-        return  # not one of ours
-    folder = repository / front_voices(version)
-    for path in (folder.parent, folder, *folder.glob("*")):
-        if path.stat().st_mtime_ns > built_ns:
-            os.utime(path, ns=(built_ns, built_ns))
-
-
 def vocoder_file(version: int) -> str:
     """Return the vocoder's graph."""
     return f"{VOCODER}/{version}/model.onnx"

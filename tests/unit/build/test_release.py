@@ -260,21 +260,6 @@ def test_one_release_at_a_time(repository: Path, capsys: pytest.CaptureFixture[s
     assert "another release is at work" in capsys.readouterr().err
 
 
-def test_a_voice_that_came_while_the_server_ran_makes_no_version_look_changed(
-    repository: Path, steps: Release, server: FakeServer
-) -> None:
-    def newest_ns() -> int:
-        return max(path.stat().st_mtime_ns for path in (repository / FRONT / "1").rglob("*"))
-
-    built_ns = newest_ns()
-    write(repository / layout.front_voices(1), voice("anna"))
-    assert newest_ns() > built_ns
-    seen: list[int] = []
-    server.on_load = lambda number: seen.append(newest_ns())
-    steps.publish(2, keep=True)
-    assert max(seen[ORDER.index(FRONT) :]) <= built_ns
-
-
 def test_voices_that_a_new_version_lacks_are_named(
     repository: Path, steps: Release, capsys: pytest.CaptureFixture[str]
 ) -> None:

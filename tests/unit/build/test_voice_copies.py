@@ -65,7 +65,6 @@ def test_the_demo_gets_its_own_two(tmp_path: Path) -> None:
 
 
 def test_a_version_without_voices_still_has_their_folder(tmp_path: Path) -> None:
-    """A folder that appeared later would make a running version look changed to Triton."""
     assert run(tmp_path) == 0
     assert in_version(tmp_path) == set()
 

@@ -147,7 +147,7 @@ class VoiceRegistry:
                 errors = {**self._index.errors, _WHOLE_FOLDER: error.strerror or "?"}
                 self._replace(_Index(self._index.voices, self._index.aliases, errors))
                 return self._index
-            known = {stem: known.state for stem, known in self._known.items()}
+            known = {stem: file.state for stem, file in self._known.items()}
             if states != known or _WHOLE_FOLDER in self._index.errors:
                 self._read(states)
             return self._index
