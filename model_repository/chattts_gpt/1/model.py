@@ -1,8 +1,8 @@
 """chattts_gpt: adapter between Triton requests and the engines, each in a process of its own.
 
-One thread, the sender's, alone touches the response senders of accepted requests (so that polling
+One thread, the sender's, alone touches the response senders of accepted requests, so that polling
 for cancellation and the final flag can never overlap: polling after the final flag would crash the
-server) and the metrics (two threads that change metrics at once crash it as well).
+server. Another one alone touches the metrics: two threads that change them at once crash it too.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from chattts_engine import (
 
 CANCEL_POLL_S = 0.02
 """Pause between two looks at which callers have gone."""
+QUEUE_POLL_S = 0.1
+"""Pause between two looks at how many requests wait."""
 NUM_CODEBOOKS = 4
 """Second dimension of the output `codes` in config.pbtxt."""
 
@@ -60,6 +62,7 @@ class TritonPythonModel:
         gpt = GPTConfig.from_file(weights / "gpt_config.json")
         self._input_names = [entry["name"] for entry in config["input"]]
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._snapshots: queue.SimpleQueue[tuple[int, Snapshot] | None] = queue.SimpleQueue()
         self._router = self._start_router(weights, gpt, parameters)
         self._parser = RequestParser(
             Tokenizer(weights / "tokenizer.json"),
@@ -70,8 +73,12 @@ class TritonPythonModel:
         )
         self._deliveries = Deliveries()
         self._metrics = EngineMetrics(pb_utils.MetricFamily, args["model_version"])
-        self._sender_thread = threading.Thread(target=self._send_loop, name="sender", daemon=True)
-        self._sender_thread.start()
+        self._threads = [
+            threading.Thread(target=_guarded, args=(work,), name=name, daemon=True)
+            for name, work in (("sender", self._deliver), ("metrics", self._show_numbers))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def _start_router(
         self, weights: Path, gpt: GPTConfig, parameters: dict[str, str]
@@ -87,7 +94,7 @@ class TritonPythonModel:
 
         callbacks = Callbacks(
             on_chunk=self._events.put,
-            on_snapshot=lambda index, snapshot: self._events.put((index, snapshot)),
+            on_snapshot=lambda index, snapshot: self._snapshots.put((index, snapshot)),
             on_failure=_log_failure,
             on_death=_die,
         )
@@ -117,7 +124,9 @@ class TritonPythonModel:
         """Cancel what is left, send the last responses, end the threads."""
         self._router.stop()
         self._events.put(None)
-        self._sender_thread.join()
+        self._snapshots.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def _accept(self, inputs: dict[str, np.ndarray[Any, Any]], reply: TritonReply) -> None:
         if "next" in inputs:
@@ -140,13 +149,7 @@ class TritonPythonModel:
                 inputs[name] = tensor.as_numpy().copy()
         return inputs
 
-    def _send_loop(self) -> None:
-        try:
-            self._deliver_until_stopped()
-        except Exception:
-            _die(traceback.format_exc())
-
-    def _deliver_until_stopped(self) -> None:
+    def _deliver(self) -> None:
         """Deliver chunks as they come; between them, look for callers that have gone."""
         next_poll_s = 0.0
         while True:
@@ -157,21 +160,30 @@ class TritonPythonModel:
             else:
                 if event is None:
                     return
-                if isinstance(event, tuple):
-                    self._metrics.take_snapshot(*event)
-                else:
-                    self._handle(event)
+                self._handle(event)
             now_s = time.monotonic()
             if now_s >= next_poll_s:
                 self._poll(now_s)
                 next_poll_s = now_s + CANCEL_POLL_S
 
     def _poll(self, now_s: float) -> None:
-        """Look for callers that have gone and engines that hang; show the queue."""
+        """Look for callers that have gone and engines that hang."""
         for request_id in self._deliveries.give_up(now_s):
             self._router.abort(request_id)
         self._router.tick()
-        self._metrics.take_queue(self._router.num_waiting, self._router.num_deaths)
+
+    def _show_numbers(self) -> None:
+        """Show what the engines report, and the queue before them."""
+        while True:
+            try:
+                news = self._snapshots.get(timeout=QUEUE_POLL_S)
+            except queue.Empty:
+                pass
+            else:
+                if news is None:
+                    return
+                self._metrics.take_snapshot(*news)
+            self._metrics.take_queue(self._router.num_waiting, self._router.num_deaths)
 
     def _handle(self, event: Chunk | NextCall) -> None:
         """Deliver one event; a caller that cannot be answered costs only its own request."""
@@ -264,12 +276,20 @@ class NextCall:
     reply: TritonReply
 
 
-Event = Chunk | NextCall | tuple[int, Snapshot] | None
+Event = Chunk | NextCall | None
 """What the sender thread waits for; None ends it."""
 
 
 def _log_failure(trace: str) -> None:
     pb_utils.Logger.log_error(f"chattts_gpt: {trace}")
+
+
+def _guarded(work: Callable[[], None]) -> None:
+    """Run a thread's work; without it the model would be of no use."""
+    try:
+        work()
+    except Exception:
+        _die(traceback.format_exc())
 
 
 def _die(trace: str) -> None:

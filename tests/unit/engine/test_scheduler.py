@@ -47,6 +47,16 @@ def test_a_newcomer_is_prefilled_first_and_decodes_from_the_next_step_on() -> No
     assert schedule.prefills == []
 
 
+def test_fragmentation_is_the_share_of_held_positions_without_a_token() -> None:
+    scheduler = make_scheduler()
+    blocks = scheduler.block_manager
+    assert blocks.fragmentation(scheduler.running) == 0.0
+    scheduler.add(make_sequence("a", prompt_tokens=24))  # two blocks of 16
+    run(scheduler.schedule(0.0))
+    assert blocks.num_used == 2
+    assert blocks.fragmentation(scheduler.running) == 1 - 24 / 32
+
+
 def test_slots_bound_the_running_sequences() -> None:
     scheduler = make_scheduler(max_num_seqs=2)
     for name in "abc":

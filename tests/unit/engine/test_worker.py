@@ -245,3 +245,7 @@ def test_snapshots_tell_what_the_engine_holds_and_that_it_lives(
     assert (first.num_steps, first.num_kv_blocks_used) == (0, 0)
     assert last.num_kv_blocks > last.num_kv_blocks_used == last.num_running == 0
     assert last.num_generated_tokens == 100 <= last.num_steps
+    assert last.num_prefilled_tokens > 0
+    assert dict(last.decode_batches) == {1: 99}
+    assert last.kv_fragmentation == 0.0
+    assert last.resident_bytes > 1 << 20

@@ -30,6 +30,16 @@ class BlockManager:
         """Blocks in some table."""
         return self.num_blocks - len(self._free)
 
+    def fragmentation(self, sequences: Iterable[Sequence]) -> float:
+        """Return the share of the positions of used blocks that hold no token, 0 ... 1.
+
+        Args:
+            sequences: all that have blocks.
+        """
+        num_positions = self.num_used * self.block_size
+        num_held = sum(sequence.num_computed_tokens for sequence in sequences)
+        return 1 - num_held / num_positions if num_positions else 0.0
+
     def blocks_for(self, num_tokens: int) -> int:
         """Return how many blocks hold num_tokens positions."""
         return -(-num_tokens // self.block_size)

@@ -24,7 +24,7 @@ from .sampler import Sampler
 from .sampling_rows import sampling_rows
 from .scheduler import PrefillChunk, Scheduler
 from .sequence import FinishReason, GenerationRequest, Mode, Sequence, SequenceStatus
-from .stats import EngineStats, Snapshot
+from .stats import EngineStats, Snapshot, resident_bytes
 
 MAX_EOS_RETRIES = 8
 """Derived seeds tried when the very first token is the end token."""
@@ -106,9 +106,13 @@ class Engine:
             num_running=len(self.scheduler.running),
             num_kv_blocks=self.block_manager.num_blocks,
             num_kv_blocks_used=self.block_manager.num_used,
+            kv_fragmentation=self.block_manager.fragmentation(self.scheduler.running),
+            resident_bytes=resident_bytes(),
             num_steps=self.stats.num_steps,
             num_generated_tokens=self.stats.num_generated_tokens,
+            num_prefilled_tokens=self.stats.num_prefilled_tokens,
             num_preemptions=self.scheduler.num_preemptions,
+            decode_batches=tuple(self.stats.decode_batches.items()),
         )
 
     def abort(self, request_id: str) -> list[StepOutput]:
@@ -180,8 +184,7 @@ class Engine:
         hidden = self.runner.decode(sequences, self._embeddings.steps(sequences))
         for sequence in sequences:
             sequence.num_computed_tokens += 1
-        self.stats.num_decode_steps += 1
-        self.stats.num_decoded_tokens += len(sequences)
+        self.stats.add_decode_step(len(sequences))
         return hidden
 
     def _can_fuse(self, sequence: Sequence) -> bool:
@@ -199,16 +202,20 @@ class Engine:
         decoded = self._fused.decode_steps(sequences, rows, num_steps)
         for tokens, hidden in zip(decoded.tokens, decoded.hidden, strict=True):
             finite = np.isfinite(hidden).all(axis=1)
-            for row, sequence in enumerate(sequences):
-                if sequence.status is not SequenceStatus.RUNNING:
-                    continue  # it ended in an earlier one of these steps
+            # others ended in an earlier one of these steps
+            running = [
+                (row, sequence)
+                for row, sequence in enumerate(sequences)
+                if sequence.status is SequenceStatus.RUNNING
+            ]
+            if running:
+                self.stats.add_decode_step(len(running))
+            for row, sequence in running:
                 sequence.num_computed_tokens += 1
-                self.stats.num_decoded_tokens += 1
                 if finite[row]:
                     self._apply(sequence, tokens[row], hidden[row], end_token)
                 else:
                     self._finish(sequence, "error", NOT_FINITE)
-        self.stats.num_decode_steps += num_steps
 
     def _sample(self, sequences: SequenceOf[Sequence], hidden: NDArray[np.float32]) -> None:
         """Draw the next token of the sequences that have computed all they know."""

@@ -1,31 +1,77 @@
 """EngineMetrics: the numbers of all engines as metrics of the server.
 
 Knows no Triton: it is handed Triton's metric families. To be used by one thread, since two that
-change metrics at the same time crash server 2.51.
+change metrics at the same time crash server 2.51. Changing one costs a message to the server, so
+what has not changed is not set again, and nothing here is in an engine's way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from .stats import Snapshot
 
-_GAUGES = {
-    "num_running": ("chattts_sequences_running", "Sequences that hold KV blocks"),
-    "num_kv_blocks": ("chattts_kv_blocks_total", "KV blocks in the pool"),
-    "num_kv_blocks_used": ("chattts_kv_blocks_used", "KV blocks that sequences hold"),
-}
-_COUNTERS = {
-    "num_steps": ("chattts_engine_steps_total", "Engine steps"),
-    "num_generated_tokens": ("chattts_generated_tokens_total", "Tokens generated"),
-    "num_preemptions": (
-        "chattts_preemptions_total",
-        "Times that a sequence lost its KV blocks",
+Kind = Literal["gauge", "counter", "histogram"]
+PRIORITIES = (1, 2, 3)
+_PER_ENGINE = ("version", "engine")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """One family, as docs/metrics.md lists it."""
+
+    name: str
+    kind: Kind
+    description: str
+    labels: tuple[str, ...]
+    buckets: tuple[float, ...] = ()
+    """Upper bounds, of a histogram."""
+
+
+def _gauge(name: str, description: str, labels: tuple[str, ...] = _PER_ENGINE) -> MetricSpec:
+    return MetricSpec(name, "gauge", description, labels)
+
+
+def _counter(name: str, description: str) -> MetricSpec:
+    return MetricSpec(name, "counter", description, _PER_ENGINE)
+
+
+GAUGES = {
+    "num_running": _gauge("chattts_sequences_running", "Sequences that hold KV blocks"),
+    "num_kv_blocks": _gauge("chattts_kv_blocks_total", "KV blocks in the pool"),
+    "num_kv_blocks_used": _gauge("chattts_kv_blocks_used", "KV blocks that sequences hold"),
+    "kv_fragmentation": _gauge(
+        "chattts_kv_fragmentation_ratio",
+        "Share of the positions of used KV blocks that hold no token, 0 to 1",
+    ),
+    "resident_bytes": _gauge(
+        "chattts_engine_resident_memory_bytes", "Resident memory of the engine's process"
     ),
 }
-_WAITING = ("chattts_requests_waiting", "Requests that wait for an engine")
-_DEATHS = ("chattts_engine_deaths_total", "Engine processes that died and were replaced")
+COUNTERS = {
+    "num_steps": _counter("chattts_engine_steps_total", "Engine steps"),
+    "num_generated_tokens": _counter("chattts_generated_tokens_total", "Tokens generated"),
+    "num_prefilled_tokens": _counter(
+        "chattts_prefilled_tokens_total", "Prompt positions computed, pre-empted ones again"
+    ),
+    "num_preemptions": _counter(
+        "chattts_preemptions_total", "Times that a sequence lost its KV blocks"
+    ),
+}
+DEATHS = _counter("chattts_engine_deaths_total", "Engine processes that died and were replaced")
+BATCH = MetricSpec(
+    "chattts_decode_batch_size",
+    "histogram",
+    "Sequences decoded together in one step of the network",
+    _PER_ENGINE,
+    (1, 2, 4, 8, 12, 16, 24, 32, 48, 64),
+)
+WAITING = _gauge(
+    "chattts_requests_waiting", "Requests that wait for an engine", ("version", "priority")
+)
+SPECS = (*GAUGES.values(), *COUNTERS.values(), DEATHS, BATCH, WAITING)
 
 
 class EngineMetrics:
@@ -38,46 +84,56 @@ class EngineMetrics:
             family: pb_utils.MetricFamily.
             version: of the model; the label that all metrics carry.
         """
+        kinds = {"gauge": family.GAUGE, "counter": family.COUNTER, "histogram": family.HISTOGRAM}
         self._version = version
-        self._gauges = {key: family(*words, family.GAUGE) for key, words in _GAUGES.items()}
-        self._counters = {key: family(*words, family.COUNTER) for key, words in _COUNTERS.items()}
-        self._deaths = family(*_DEATHS, family.COUNTER)
-        self._waiting_family = family(*_WAITING, family.GAUGE)
-        self._waiting = self._waiting_family.Metric(labels={"version": version})
-        self._metrics: dict[tuple[str, int], Any] = {}
-        self._values: dict[tuple[str, int], float] = {}
-        self._num_waiting = 0
+        self._families = {
+            spec.name: family(spec.name, spec.description, kinds[spec.kind]) for spec in SPECS
+        }
+        self._metrics: dict[tuple[str, str], Any] = {}
+        self._values: dict[tuple[str, str], float] = {}
+        for priority in PRIORITIES:
+            self._set(WAITING, str(priority), 0)
 
     def take_snapshot(self, index: int, snapshot: Snapshot) -> None:
         """Show an engine's numbers; counters go on when a new engine counts from 0 again."""
-        for key in self._gauges:
-            self._set(key, index, getattr(snapshot, key))
-        for key in self._counters:
-            self._count(key, index, getattr(snapshot, key))
+        engine = str(index)
+        for key, spec in GAUGES.items():
+            self._set(spec, engine, getattr(snapshot, key))
+        self._metric(DEATHS, engine)
+        for key, spec in COUNTERS.items():
+            self._count(spec, engine, getattr(snapshot, key))
+        for size, number in snapshot.decode_batches:
+            for _ in range(int(self._growth(f"batch {size}", engine, number))):
+                self._metric(BATCH, engine).observe(size)
 
-    def take_queue(self, num_waiting: int, num_deaths: Mapping[int, int]) -> None:
-        """Show how many requests wait, and how many engines of each index died."""
-        if num_waiting != self._num_waiting:
-            self._waiting.set(num_waiting)
-            self._num_waiting = num_waiting
+    def take_queue(self, num_waiting: Mapping[int, int], num_deaths: Mapping[int, int]) -> None:
+        """Show how many requests of each priority wait, and how many engines died by index."""
+        for priority in PRIORITIES:
+            self._set(WAITING, str(priority), num_waiting.get(priority, 0))
         for index, number in num_deaths.items():
-            self._count("num_deaths", index, number)
+            self._count(DEATHS, str(index), number)
 
-    def _set(self, key: str, index: int, value: float) -> None:
-        if self._values.get((key, index)) != value:
-            self._metric(key, index).set(value)
-            self._values[key, index] = value
+    def _set(self, spec: MetricSpec, label: str, value: float) -> None:
+        if self._values.get((spec.name, label)) != value:
+            self._metric(spec, label).set(value)
+            self._values[spec.name, label] = value
 
-    def _count(self, key: str, index: int, value: float) -> None:
-        before = self._values.get((key, index), 0)
-        growth = value - before if value >= before else value
-        if growth or (key, index) not in self._values:
-            self._metric(key, index).increment(growth)
-            self._values[key, index] = value
+    def _count(self, spec: MetricSpec, label: str, value: float) -> None:
+        growth = self._growth(spec.name, label, value)
+        if growth or (spec.name, label) not in self._metrics:
+            self._metric(spec, label).increment(growth)
 
-    def _metric(self, key: str, index: int) -> Any:
-        if (key, index) not in self._metrics:
-            family = (self._gauges | self._counters | {"num_deaths": self._deaths})[key]
-            labels = {"version": self._version, "engine": str(index)}
-            self._metrics[key, index] = family.Metric(labels=labels)
-        return self._metrics[key, index]
+    def _growth(self, name: str, label: str, value: float) -> float:
+        """Return by how much a number has grown; one that is smaller began anew."""
+        before = self._values.get((name, label), 0)
+        self._values[name, label] = value
+        return value - before if value >= before else value
+
+    def _metric(self, spec: MetricSpec, label: str) -> Any:
+        """Return the metric of an engine (or a priority), made when it is first needed."""
+        if (spec.name, label) not in self._metrics:
+            labels = dict(zip(spec.labels, (self._version, label), strict=True))
+            buckets = {"buckets": list(spec.buckets)} if spec.buckets else {}
+            made = self._families[spec.name].Metric(labels=labels, **buckets)
+            self._metrics[spec.name, label] = made
+        return self._metrics[spec.name, label]

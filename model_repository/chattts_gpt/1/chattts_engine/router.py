@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,9 +93,10 @@ class EngineRouter:
         return len(self._requests)
 
     @property
-    def num_waiting(self) -> int:
-        """Requests that wait for an engine."""
-        return len(self._waiting)
+    def num_waiting(self) -> dict[int, int]:
+        """Requests that wait for an engine, by priority."""
+        with self._lock:
+            return Counter(routed.request.priority for routed in self._waiting)
 
     def start(self) -> Ready:
         """Start the engines and wait until they take requests.

@@ -1,0 +1,101 @@
+"""EngineMetrics: what the engines count, as the server's metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from chattts_engine.metrics import SPECS, EngineMetrics
+from chattts_engine.stats import EngineStats, Snapshot
+
+
+class FakeFamily:
+    """A family of Triton's; all that exist are in `made`."""
+
+    GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
+    made: dict[str, FakeFamily] = {}
+
+    def __init__(self, name: str, description: str, kind: str) -> None:
+        assert name not in self.made
+        self.kind = kind
+        self.metrics: dict[tuple[str, ...], FakeMetric] = {}
+        self.made[name] = self
+
+    def Metric(self, labels: dict[str, str], **more: Any) -> FakeMetric:
+        metric = self.metrics[tuple(labels.values())] = FakeMetric()
+        assert ("buckets" in more) == (self.kind == self.HISTOGRAM)
+        return metric
+
+
+class FakeMetric:
+    def __init__(self) -> None:
+        self.value = 0.0
+        self.observed: list[float] = []
+        self.num_calls = 0
+
+    def set(self, value: float) -> None:
+        self.value = value
+        self.num_calls += 1
+
+    def increment(self, value: float) -> None:
+        self.value += value
+        self.num_calls += 1
+
+    def observe(self, value: float) -> None:
+        self.observed.append(value)
+
+
+@pytest.fixture
+def metrics() -> EngineMetrics:
+    FakeFamily.made.clear()
+    return EngineMetrics(FakeFamily, "2")
+
+
+def metric(name: str, label: str) -> FakeMetric:
+    return FakeFamily.made[f"chattts_{name}"].metrics["2", label]
+
+
+def test_every_family_that_is_listed_exists_and_no_other(metrics: EngineMetrics) -> None:
+    assert {spec.name: spec.kind for spec in SPECS} == {
+        name: family.kind for name, family in FakeFamily.made.items()
+    }
+    for spec in SPECS:
+        assert spec.name.startswith("chattts_")
+        assert spec.name.endswith("_total") or spec.kind != "counter"
+
+
+def test_gauges_follow_and_counters_go_on_when_an_engine_begins_anew(
+    metrics: EngineMetrics,
+) -> None:
+    for num_steps, num_used in ((5, 3), (9, 4), (2, 0)):
+        metrics.take_snapshot(1, Snapshot(num_steps=num_steps, num_kv_blocks_used=num_used))
+    assert metric("kv_blocks_used", "1").value == 0
+    assert metric("engine_steps_total", "1").value == 9 + 2
+    assert metric("engine_deaths_total", "1").value == 0
+
+
+def test_each_decode_step_is_one_observation(metrics: EngineMetrics) -> None:
+    stats = EngineStats()
+    for sizes in ((1, 3), (3, 3, 2)):
+        for size in sizes:
+            stats.add_decode_step(size)
+        metrics.take_snapshot(0, Snapshot(decode_batches=tuple(stats.decode_batches.items())))
+    assert sorted(metric("decode_batch_size", "0").observed) == [1, 2, 3, 3, 3]
+    assert (stats.num_decode_steps, stats.num_decoded_tokens) == (5, 12)
+
+
+def test_the_queue_is_shown_by_priority(metrics: EngineMetrics) -> None:
+    metrics.take_queue({1: 2, 3: 1}, {})
+    assert [metric("requests_waiting", label).value for label in "123"] == [2, 0, 1]
+    metrics.take_queue({}, {0: 2})
+    assert [metric("requests_waiting", label).value for label in "123"] == [0, 0, 0]
+    assert metric("engine_deaths_total", "0").value == 2
+
+
+def test_what_did_not_change_costs_nothing(metrics: EngineMetrics) -> None:
+    for _ in range(5):
+        metrics.take_snapshot(0, Snapshot(num_running=3, num_steps=7))
+        metrics.take_queue({2: 1}, {})
+    assert metric("sequences_running", "0").num_calls == 1
+    assert metric("engine_steps_total", "0").num_calls == 1
+    assert metric("requests_waiting", "2").num_calls == 2  # 0 at first
