@@ -23,6 +23,13 @@ _LOOKS_LIKE_MARKDOWN = re.compile(
     r"|\*\*[^\s*](?:[^*\n]{0,200}[^\s*])?\*\*|!?\[[^\]\n]{1,200}\]\([^()\s]{1,500}\)|`[^`\n]{1,200}`",
     re.MULTILINE,
 )
+_LEFT_STARS = re.compile(r"\*{2,3}")
+"""Stars beside Chinese punctuation, which the parser's rules for word ends do not take."""
+_FOOTNOTE = re.compile(
+    r"^( {0,3})\[(?=[^\]\n]{1,40}\]:(?![ \t]*(?:<|/|#|[a-z]+:|[\w-]+\.[\w.-]*[a-z])))", re.MULTILINE
+)
+_HIDDEN_FOOTNOTE = r"\1("
+"""As long; the parser would take the text of a footnote for the address of a link."""
 _BLOCK_ENDS = frozenset({"heading_close", "paragraph_close", "tr_close"})
 _CODE_BLOCKS = frozenset({"fence", "code_block"})
 _BLOCK_END = "\n\n"
@@ -50,14 +57,17 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
     if wanted == "plain" or (wanted == "auto" and not _LOOKS_LIKE_MARKDOWN.search(text)):
         return
     done, pending = 0, ""
-    for piece in _pieces(text):
+    shown = _FOOTNOTE.sub(_HIDDEN_FOOTNOTE, text)
+    for piece in _pieces(shown):
         if piece.note:
             start = max(done, piece.start)
             yield from _replaced(text, done, start, pending)
             yield Edit(start, max(start, piece.end), "", piece.note)
             done, pending = max(start, piece.end), _BLOCK_END
             continue
-        found = text.find(piece.text, max(done, piece.start), piece.end) if piece.is_written else -1
+        found = (
+            shown.find(piece.text, max(done, piece.start), piece.end) if piece.is_written else -1
+        )
         if found < 0:
             pending += piece.text
             continue
@@ -101,7 +111,7 @@ def _inline(tokens: "Sequence[Token]", start: int, end: int) -> Iterator[_Piece]
             yield _Piece("\n", start, end)
         elif token.info == "entity":
             yield _Piece(token.markup, start, end)  # clean.py decodes it, once
-        elif token.content:
+        elif token.content and not _LEFT_STARS.fullmatch(token.content):
             yield _Piece(token.content, start, end)
 
 

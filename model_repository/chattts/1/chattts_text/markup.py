@@ -22,7 +22,7 @@ _MARKUP = re.compile(
     r"|(?P<escape>\\)?(?:"
     rf"(?P<token>{'|'.join(map(re.escape, TEXT_TOKENS))})"
     rf"|\{{(?P<written>[{HAN}]{{1,8}})\|(?P<reading>[^{{}}<>|\n]{{1,80}})\}}"
-    r"|(?P<footnote>\[(?:\d{1,3}(?:\s?[-–,，、;；]\s?\d{1,3}){0,8}|[注图表]\s?\d{0,3}|注释|来源请求"
+    r"|(?P<footnote>\[\^?(?:\d{1,3}(?:\s?[-–,，、;；]\s?\d{1,3}){0,8}|[注图表]\s?\d{0,3}|注释|来源请求"
     r"|citation needed|note \d{1,3}|[a-z])\])"
     r"|(?P<comment><!--(?:(?!-->|<!--)[\s\S])*-->)"
     rf"|(?P<silent>(?i:<{_SILENT}(?=[\s>/])[^<>]*>"
@@ -79,6 +79,8 @@ def _edits(text: str, context: Context, is_ssml: bool) -> Iterator[Edit]:
         elif match["footnote"]:
             if not context.switches.footnotes:
                 yield Edit(start, end, "", "dropped_footnote")
+            elif match[0][1] == "^":
+                yield Edit(start + 1, start + 2, "")
         elif not is_ssml:
             yield from _tag(match, context)
 

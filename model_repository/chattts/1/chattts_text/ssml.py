@@ -25,6 +25,7 @@ TAG = r"<(?P<kind>[/!?]?)(?P<name>[A-Za-z][A-Za-z0-9:-]{0,19})(?![^\s/>?])(?P<re
 _BEGIN = re.compile(r"\ufeff?\s*(?:<\?xml[^<>]*\?>\s*)?<speak(?=[\s>/])[^<>]*>")
 _ELEMENT = re.compile(rf"<!--(?:(?!-->|<!--)[\s\S])*-->|(?<!\\){TAG}")
 _ATTRIBUTE = re.compile(r"\s*([A-Za-z:-]{1,30})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_HAN_DIGITS = str.maketrans("0123456789", "零一二三四五六七八九")
 _TIME = re.compile(r"\+?(\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(ms|s)")
 
 
@@ -121,27 +122,39 @@ def _closed(text: str, element: _Open, start: int, end: int) -> list[Edit]:
             raise ValueError('text: <sub> without an alias; allowed: <sub alias="…">')
         return [Edit(element.start, end, alias)]
     if element.name == "say-as":
-        spoken = _interpreted(content, element.attributes.get("interpret-as", ""), text)
+        wanted = element.attributes.get("interpret-as", "")
+        before = text[max(0, element.start - 1) : element.start]
+        spoken = _interpreted(content, wanted, re.search(f"[{HAN}]", text) is not None, before)
         middle = [Edit(element.content, start, spoken)] if spoken != content else []
         return [opening, *middle, Edit(start, end, "")]
     return [opening, Edit(start, end, "\n\n" if element.name in ("p", "s") else "")]
 
 
-def _interpreted(content: str, interpretation: str, text: str) -> str:
-    """Rewrite the content of a <say-as> so that the rules for numbers read it as wanted."""
+def _interpreted(content: str, interpretation: str, has_han: bool, before: str) -> str:
+    """Rewrite the content of a <say-as> so that the rules for numbers read it as wanted.
+
+    Args:
+        content: The text between the tags.
+        interpretation: What it is.
+        has_han: Whether the whole text has Han.
+        before: The character before the element.
+    """
     if interpretation not in _INTERPRETATIONS:
         allowed = ", ".join(_INTERPRETATIONS)
         raise ValueError(
             f"text: <say-as> with interpret-as {interpretation!r:.40}; allowed: {allowed}"
         )
     if interpretation in ("characters", "spell-out", "digits"):
-        return " ".join("".join(content.split()))
+        spelled = " ".join("".join(content.split()))
+        return spelled.translate(_HAN_DIGITS) if has_han else spelled
     if content.strip().isdecimal():
         number = int(content[:30])
         if interpretation == "cardinal":
             return f"{number:,}"
         if interpretation == "ordinal":
-            return f"第{number}" if re.search(f"[{HAN}]", text) else _ordinal(number)
+            if not has_han:
+                return _ordinal(number)
+            return content if before == "第" else f"第{number}"
     return content
 
 
