@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chattts_text.addresses import read_address
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_stages import normalized, said
 
@@ -75,6 +75,7 @@ def test_a_network_address_is_read_digit_by_digit() -> None:
     assert read_address("10.0.0.12:80") == "one zero dot zero dot zero dot one two colon eighty"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab1./\\:@-_~?#%+www=&()[] 中。", max_size=60))
 def test_no_text_raises(text: str) -> None:
     for links in ("host", "full", "omit"):

@@ -16,6 +16,9 @@ TENS = {numbers.below_hundred(value): value for value in range(20, 100, 10)}
 SCALES = {numbers.cardinal(f"1{'000' * power}")[4:]: 1000**power for power in range(1, 9)}
 
 
+SETTINGS = settings(deadline=None)  # a slow machine is no failure
+
+
 def parsed(words: str) -> int:
     """Read number words back, as the inverse of `cardinal`."""
     total, below_thousand = 0, 0
@@ -29,6 +32,7 @@ def parsed(words: str) -> int:
     return total + below_thousand
 
 
+@SETTINGS
 @given(st.integers(0, 10**numbers.MAX_DIGITS - 1))
 def test_number_words_read_back_as_the_number(value: int) -> None:
     assert parsed(numbers.cardinal(str(value))) == value
@@ -40,12 +44,14 @@ def test_longer_numbers_are_read_digit_by_digit() -> None:
     assert numbers.cardinal(text) == " ".join(["one"] * len(text))
 
 
+@SETTINGS
 @given(st.integers(1000, 2199))
 def test_years_have_no_more_than_four_words(value: int) -> None:
     words = numbers.year(str(value))
     assert len(words.replace("-", " ").split()) <= 4
 
 
+@SETTINGS
 @given(st.integers(1, 399))
 def test_roman_numerals_round_trip(value: int) -> None:
     assert numbers.roman(numbers.to_roman(value)) == value
@@ -123,7 +129,7 @@ WRITTEN = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@SETTINGS
 @given(st.lists(WRITTEN, min_size=1, max_size=8))
 def test_no_digit_remains_and_what_is_said_stays(pieces: list[str]) -> None:
     spoken = said(said(" ".join(pieces), language="en"), language="en")
@@ -131,6 +137,7 @@ def test_no_digit_remains_and_what_is_said_stays(pieces: list[str]) -> None:
     assert said(spoken, language="en") == spoken
 
 
+@SETTINGS
 @given(st.text(alphabet="0123456789.,:/-+$€%°'\"()x×=<>~#@&_^²½ aIVpmksth\nμ→🎉数年", max_size=60))
 def test_no_text_raises_and_every_character_is_accounted_for(text: str) -> None:
     aligned = normalized(text)
@@ -139,6 +146,7 @@ def test_no_text_raises_and_every_character_is_accounted_for(text: str) -> None:
     assert (spans[0].start, spans[-1].end) == (0, len(text)) if text else not spans
 
 
+@SETTINGS
 @given(st.text(max_size=40))
 def test_no_unicode_text_raises(text: str) -> None:
     normalized(text, language="en")

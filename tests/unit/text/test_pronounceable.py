@@ -16,8 +16,8 @@ KINDS = ("en", "latin", "mixed")
 """Kinds of cases that hold English; the others have Latin letters of other languages too."""
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "text"
 _NAMES = (
-    "bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp py qwen reais wi "
-    "pip numpy repo"
+    "arques bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp numpy "
+    "pip py qwen reais repo wi zeroth"
 )
 NAMES = frozenset(_NAMES.split())
 """Words that the dictionary lacks and that read as they are written."""
