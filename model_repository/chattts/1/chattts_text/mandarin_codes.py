@@ -29,7 +29,7 @@ _AFTER_LETTERS = re.compile(
     rf"(?:{CODE_WORDS}|{WEAK_CODE_WORDS})(?:号码?|[为是：: ])*[A-Za-z]{{1,8}}-?$"
 )
 _TRANSFER = re.compile(r"(?:[\d，,）)；; ]|请|再)转(?:分机)? ?$")
-_HOTLINE = re.compile(r"(?:警|报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
+_HOTLINE = re.compile(r"(?:警|指挥中心|报警|急救|救护|火警|热线|客服|电话|平台|便民|投诉|举报)")
 _ISO_DATE = re.compile(r"[12]\d{3}-[01]\d-[0-3]\d", re.ASCII)
 _TRAIN = re.compile(r"[GDCZTKYSL]$")
 _FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")

@@ -95,10 +95,12 @@ def _year_month(place: Place) -> str | None:
     return f"{digits(place.match['y'])}年{place.part('mo')}月"
 
 
-def _month_of_range(place: Place) -> str | None:
-    """Read "2020.5-2021.6" and "2020.05-至今"."""
-    is_end = _MONTH_BEFORE.search(place.before) is not None
-    return _year_month(place) if is_end or place.follows(_MONTH_AFTER) else None
+def _month_behind_stop(place: Place) -> str | None:
+    """Read "2020.5-2021.6", "2020.05-至今" and "2020.05", which is no amount."""
+    is_padded = place.match["mo"][0] == "0"
+    is_amount = place.follows(COUNTING) or place.follows(MEASURED)
+    is_end = _MONTH_BEFORE.search(place.before) or place.follows(_MONTH_AFTER)
+    return _year_month(place) if is_end or (is_padded and not is_amount) else None
 
 
 def _month_day(place: Place) -> str | None:
@@ -106,11 +108,13 @@ def _month_day(place: Place) -> str | None:
     month, day = place.match["mo"], place.match["d"]
     if not _is_date("2000", month, day) or place.follows(_HANGS_TOGETHER):
         return None
-    is_padded = month[0] == "0" or (len(month) == 2 and day[0] == "0")
     sep = place.match["sep"]
+    is_padded = month[0] == "0" or (len(month) == 2 and day[0] == "0")
+    if sep == ".":
+        is_padded = month[0] == "0" and len(day) == 2
     is_shown = _DATING.search(place.before) or place.follows(_DATED)
     is_due = sep != "." and place.follows(_DUE)
-    if not is_shown and not is_due and not (is_padded and sep == "-"):
+    if not is_shown and not is_due and not is_padded:
         return None
     return f"{cardinal(month)}月{cardinal(day)}日"
 
@@ -253,7 +257,8 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<a>\d{1,2})(?P<sep>[-/.])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4})(?!\d|\.\d)", _day_first),
     rule(r"(?P<y>[12]\d{3})(?P<mo>\d\d)(?P<d>\d\d)(?!\d)", _compact_date),
     rule(r"(?P<y>[12]\d{3})[-/](?P<mo>0[1-9]|1[0-2])(?!\d|[-/.:]\d)", _year_month),
-    rule(r"(?P<y>(?:19|20)\d\d)\.(?P<mo>0?[1-9]|1[0-2])(?!\d|\.\d)", _month_of_range),
+    rule(r"(?P<y>(?:19|20)\d\d)\.(?P<mo>0?[1-9]|1[0-2])(?!\d|\.\d)", _month_behind_stop),
+    rule(r"(?P<mo>0[1-9]|1[0-2])[-/](?P<y>(?:19|20)\d\d)(?!\d|[-/.:]\d)", _year_month),
     rule(rf"(?P<a>\d{{4}})(?P<sep>{RANGE})(?P<b>\d{{4}})(?!\d)", _years),
     rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
     rule(

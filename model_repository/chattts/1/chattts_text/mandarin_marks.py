@@ -81,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     rule(rf"(?<=[{_HAN}])[~～](?=[{_HAN}])", _tilde),
     rule(rf"(?<=[周月日号年时点][一二三四五六日天])-(?=[{_HAN}])", lambda place: "到"),
     rule(rf"{DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
+    rule("[-−](?=百分之)", lambda place: "负"),
     rule(r"\+(?!\d)", _plus_more),
     rule(r"[~～](?= ?\d)", _about),
     rule(r"/ ?(?=\d)", lambda place: "、" if len(place.said) >= _TELEPHONE else None),

@@ -202,7 +202,9 @@ COUNTER = re.compile(
 )
 """What makes a 2 before it 两; not 二月, 二号, 二楼, 二级, 二两."""
 
-COUNTING = re.compile(rf"(?:{COUNTER.pattern}| ?[元块岁折月日余多来几%‰])")
+COUNTING = re.compile(
+    rf"(?:{COUNTER.pattern}| ?(?:[元块岁折月日余多几%‰]|来[个人次年岁天块元斤米张家名位]))"
+)
 """What shows that the number before it counts something and names nothing."""
 
 MEASURED = re.compile(rf" ?(?:{PERCENT}|{UNIT}|[万亿])")
