@@ -52,6 +52,8 @@ def test_a_break_is_a_pause_of_its_length(tag: str, pause_ms: int) -> None:
         ("<speak><sub>一</sub></speak>", "^text: <sub> without an alias"),
         ("<speak><say-as>1</say-as></speak>", "interpret-as '' *; allowed: characters"),
         ('<speak><sub alias="x"><s>一</s></sub></speak>', "^text: <s> inside <sub>"),
+        ('<speak><sub alias="x">一<break/></sub></speak>', "^text: <break> inside <sub>"),
+        ('<speak><say-as interpret-as="date"><!-- --></say-as></speak>', "^text: <!-- --> inside"),
         ("<speak><!DOCTYPE x>一</speak>", "^text: <!DOCTYPE> is not allowed"),
     ],
 )

@@ -63,9 +63,23 @@ SCRAPS = [
         "## ",
     ],
 ]
+TAGS = [
+    *["<p>", "</p>", "<s>", "</s>", '<sub alias="好">', "</sub>", "<!-- x -->", "<!--", "</speak>"],
+    *[
+        '<say-as interpret-as="digits">',
+        '<say-as interpret-as="ordinal">',
+        "</say-as>",
+        "<p/>",
+        "<voice>",
+    ],
+    *['<break time="2s"/>', "12", "好", "<", ">", "[laugh]", "{行|hang2}", "\\<p>"],
+]
 TEXTS = st.one_of(
     st.text(max_size=60),
     st.lists(st.sampled_from(SCRAPS), max_size=25).map("".join),
+    st.lists(st.sampled_from([*TAGS, *SCRAPS]), max_size=12).map(
+        lambda scraps: f"<speak>{''.join(scraps)}</speak>"
+    ),
     st.text(st.characters(codec=None, exclude_categories=()), max_size=30),
 )
 ALLOWED_TOKENS = re.compile(r"\[(?:uv_break|v_break|lbreak|llbreak|laugh)\]")

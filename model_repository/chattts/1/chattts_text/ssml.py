@@ -8,6 +8,7 @@ from .context import MAX_PAUSE_MS, Context, Token
 from .language import HAN
 
 ALLOWED = "speak, break, p, s, sub, say-as"
+_TEXT_ONLY = frozenset({"sub", "say-as"})
 _INTERPRETATIONS = (
     "characters", "spell-out", "digits", "telephone", "cardinal", "ordinal", "date", "time"
 )  # fmt: skip
@@ -56,6 +57,7 @@ def read(text: str, context: Context) -> list[Edit]:
     for match in _ELEMENT.finditer(text):
         start, end = match.span()
         name, kind = match["name"], match["kind"]
+        _check_content(stack, name, kind)
         if name is None or (kind == "?" and name == "xml"):
             edits.append(Edit(start, end, ""))
             continue
@@ -71,10 +73,6 @@ def read(text: str, context: Context) -> list[Edit]:
                 raise ValueError(f"text: </{name}> in the wrong place; allowed: {expected} here")
             edits += _closed(text, stack.pop(), start, end)
         elif not match["rest"].rstrip().endswith("/"):
-            if stack and stack[-1].name in ("sub", "say-as"):
-                raise ValueError(
-                    f"text: <{name}> inside <{stack[-1].name}>; allowed: text without elements"
-                )
             stack.append(_Open(name, start, end, _attributes(match["rest"])))
         else:
             edits.append(Edit(start, end, ""))
@@ -82,6 +80,13 @@ def read(text: str, context: Context) -> list[Edit]:
         name = stack[-1].name
         raise ValueError(f"text: <{name}> is not closed; allowed: </{name}> at its end")
     return edits
+
+
+def _check_content(stack: list[_Open], name: str | None, kind: str) -> None:
+    """Refuse an element or a comment inside an element that holds text only."""
+    if stack and stack[-1].name in _TEXT_ONLY and (kind, name) != ("/", stack[-1].name):
+        shown = f"<{kind}{name}>" if name else "<!-- -->"
+        raise ValueError(f"text: {shown} inside <{stack[-1].name}>; allowed: text without elements")
 
 
 def pause(tag: str, rest: str, context: Context) -> str:
