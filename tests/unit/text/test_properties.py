@@ -155,3 +155,18 @@ def test_what_is_spoken_is_spoken_the_same(text: str) -> None:
         return  # a pause parts segments and is no part of the spoken text
     again = stand_in_front_end().prepare(done.spoken, Switches())
     assert again.spoken == done.spoken
+
+
+@MANY
+@given(TEXTS.filter(lambda text: not {*"<&"} & {*text}))
+def test_no_letter_and_no_digit_is_lost_in_silence(text: str) -> None:
+    done = stand_in_front_end().prepare(text, Switches())
+    noted = {
+        position
+        for note in done.aligned.notes
+        for position in range(note.start, max(note.end, note.start + 1))
+    }
+    for span in done.aligned.alignment():
+        if span.spoken_start == span.spoken_end:
+            lost = [i for i in range(span.start, span.end) if text[i].isalnum() and i not in noted]
+            assert not lost, (text, [text[i] for i in lost])
