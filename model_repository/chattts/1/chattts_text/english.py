@@ -96,6 +96,16 @@ def _power(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"to the power of {sign}{cardinal(plain)}")
 
 
+_SIZE_BEFORE = re.compile(r"[0-9] ?(?:ft|in|cm|mm|m|[\"′″'])\.? \Z")
+
+
+def _dimension(match: re.Match[str]) -> list[Edit] | None:
+    """Read the x of "5 ft x 7 ft"."""
+    start = match.start()
+    is_size = _SIZE_BEFORE.search(match.string[max(0, start - 8) : start])
+    return whole(match, "by") if is_size else None
+
+
 def _dotted_name(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{match[0][0]} {model_number(match['n'])}")
 
@@ -114,6 +124,10 @@ _SIGN_RULES = (
     rule(r"(?:(?<!\w)[~≈∼]|(?<![\w ])[~≈∼] )" + _NUMBER_NEXT, _said("about")),
     rule(r"(?<!\w)<" + _NUMBER_NEXT, _said("less than")),
     rule(r"(?<!\w)>" + _NUMBER_NEXT, _said("more than")),
+    rule(r"(?<!\w)≤" + _NUMBER_NEXT, _said("at most")),
+    rule(r"(?<!\w)≥" + _NUMBER_NEXT, _said("at least")),
+    rule(r"(?<=[²³] )-(?= [0-9a-z])", _said("minus")),
+    rule(r"#(?=[A-Z]{2,}[-0-9])", _said("number")),
     rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
     rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
     rule(r"&&", _said("and")),
@@ -156,6 +170,7 @@ _WORD_RULES = (
     *english_money.WORD_RULES,
     *english_dates.WORD_RULES,
     *english_words.WORD_RULES,
+    rule(r"x(?= [0-9])", _dimension),
     english_codes.VERSION,
     english_codes.HEXADECIMAL,
     rule(r"(?P<sign>[A-Z]\.)(?P<n>[0-9]{3,4})(?!\w)", _dotted_name),
@@ -168,7 +183,7 @@ _WORD_RULES = (
 )
 _SHOUTED_RULES = (*_WORD_RULES[:-1], rule(rf"[{LATIN}]+(?:'[{LATIN}]+)*", _shouted))
 _PLAIN_WORD = _WORD_RULES[-1:]
-_KEYWORDS = english_dates.WORDS | english_words.WORDS | {"rs"}
+_KEYWORDS = english_dates.WORDS | english_words.WORDS | {"rs", "x"}
 _READ_FROM_DIGITS = frozenset("0123456789½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞")
 _SHOWS_MORE = frozenset("0123456789.$¥/#+")
 """Behind a word: it may be more than a word."""

@@ -23,7 +23,7 @@ def _scaled(match: re.Match[str]) -> list[Edit] | None:
     scale, amount = match["scale"], match["n"]
     if scale == "B" and amount.isdecimal():
         return None
-    if (scale == "K" and amount in ("1", "2", "4", "5", "8")) or scale == "B":
+    if scale == "B" or (scale == "K" and not _COUNTED.match(match.string, match.end())):
         return whole(match, f"{number(amount)} {scale}")
     return whole(match, f"{number(amount)} {SCALES[scale]}")
 
@@ -45,8 +45,10 @@ _VULGAR = {
 _SEASON = re.compile(r"(?:19|20)[0-9]{2}[/⁄][0-9]{2}")
 
 
-def _fraction(match: re.Match[str]) -> list[Edit]:
+def _fraction(match: re.Match[str]) -> list[Edit] | None:
     above, below, count = match["above"], match["below"], match["whole"]
+    if count and "." in above:
+        return None
     if count:
         return _counted(match, f"{cardinal(count)} and {fraction(above, below)}")
     is_rating = word_before(match.string, match.start()).lower() in _RATED
@@ -67,12 +69,15 @@ def _vulgar(match: re.Match[str]) -> list[Edit]:
 
 def _counted(match: re.Match[str], words: str) -> list[Edit]:
     """Read a fraction with the unit behind it."""
+    text, end = match.string, match.end()
     is_part = match["whole"] is None
-    unit = unit_after(match.string, match.end(), match.endpos, is_one=is_part)
-    if unit and is_measure(match.string, match.start(), unit[0]):
-        unit = unit_after(match.string, match.end(), match.endpos, is_one=True)
+    unit = unit_after(text, end, match.endpos, is_one=is_part)
+    if unit and is_measure(text, match.start(), unit[0]):
+        unit = unit_after(text, end, match.endpos, is_one=True)
+    elif text.startswith('"', end) and _is_inch_mark(text, match.start()):
+        unit = end + 1, "inch" if is_part else "inches"
     edits = [Edit(*match.span(), words)]
-    return [*edits, Edit(match.end(), *unit)] if unit else edits
+    return [*edits, Edit(end, *unit)] if unit else edits
 
 
 def _multiplied(match: re.Match[str]) -> list[Edit]:
@@ -197,13 +202,24 @@ def _four(text: str, end: int, written: str, before: str) -> str:
 def _inches(match: re.Match[str]) -> list[Edit] | None:
     """Read 12" as inches where the mark closes no quotation."""
     text, start = match.string, match.start()
-    if text.count('"', max(0, start - _LONGEST_QUOTATION), start) % 2:
+    if not _is_inch_mark(text, start):
         return None
     is_one = match["n"] == "1" or is_measure(text, start, match.end(), is_tight=True)
     return whole(match, f"{number(match['n'])} {'inch' if is_one else 'inches'}")
 
 
 _LONGEST_QUOTATION = 200
+_QUOTE = re.compile(r"(?<![0-9])\"")
+
+
+def _is_inch_mark(text: str, position: int) -> bool:
+    """Say whether a double quote behind a number means inches; else it ends a quotation."""
+    return len(_QUOTE.findall(text, max(0, position - _LONGEST_QUOTATION), position)) % 2 == 0
+
+
+def _chain(match: re.Match[str]) -> list[Edit]:
+    """Read 24/7/365."""
+    return whole(match, " ".join(cardinal(part) for part in match[0].split("/")))
 
 
 def _plan(match: re.Match[str]) -> list[Edit]:
@@ -229,9 +245,10 @@ def _suffixed(match: re.Match[str]) -> list[Edit]:
 
 
 DIGIT_RULES = (
+    rule(r"[0-9]{1,4}(?:/[0-9]{1,4}){2,5}(?![\w/])", _chain),
     rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
     rule(
-        r"(?:(?P<whole>[0-9]{1,3})[ ]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
+        r"(?:(?P<whole>[0-9]{1,3})[ -]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
         r"(?P<below>[0-9]{1,4})(?![0-9/%])",
         _fraction,
     ),
@@ -241,7 +258,7 @@ DIGIT_RULES = (
         r"(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
         _multiplied,
     ),
-    rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?![\w])", _times),
+    rule(rf"(?P<n>{NUMBER})(?P<sign>[x×])(?!\w| ?[-+=^²³])", _times),
     rule(r"(?P<a>[0-9]+(?:\.[0-9]+)?)(?P<mark>:)(?P<b>[0-9]+(?:\.[0-9]+)?)(?![0-9:])", _ratio),
     rule(
         r"(?P<a>1[0-9]{3}|20[0-9]{2})(?P<mark>[ ]?[-–—][ ]?)(?P<b>[12][0-9]{3}|[0-9]{2})(?![\w%-])",

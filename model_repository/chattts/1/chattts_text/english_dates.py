@@ -154,13 +154,14 @@ def _half(match: re.Match[str]) -> str | None:
 
 def _clock(match: re.Match[str]) -> list[Edit] | None:
     hour, minute, second = int(match["h"]), int(match["m"]), match["s"]
-    if hour > 24 or minute > 59 or (second and int(second) > 59):
+    if minute > 59 or (second and int(second) > 59) or (hour > 24 and second):
         return None
     if is_ratio(match.string, match.start()) and not match["half"]:
         return None
     if second and len(match["h"]) == 1 and not match["half"]:
         return whole(match, _lasting([(hour, "hour"), (minute, "minute"), (int(second), "second")]))
-    words = _hour_and_minute(hour, minute, bool(match["half"]), bool(second))
+    is_range = match.string.startswith(("-", "–"), match.end()) and 0 < hour <= 12
+    words = _hour_and_minute(hour, minute, bool(match["half"]) or is_range, bool(second))
     if second and int(second):
         words += f" and {_lasting([(int(second), 'second')])}"
     return groups(match, time=words, half=_half(match))

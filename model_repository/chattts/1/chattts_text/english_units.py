@@ -2,7 +2,7 @@
 
 import re
 
-from .english_rules import ends_sentence, word_set
+from .english_rules import ends_sentence, word_before, word_set
 
 _SINGULAR = {
     "km": "kilometer",
@@ -108,6 +108,7 @@ _BOTH = {
     "″": ("inch", "inches"),
     "′′": ("inch", "inches"),
     "ft": ("foot", "feet"),
+    "fl oz": ("fluid ounce", "fluid ounces"),
     "′": ("foot", "feet"),
     "Hz": ("hertz", "hertz"),
     "kHz": ("kilohertz", "kilohertz"),
@@ -176,6 +177,8 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     match = _UNIT.match(text, position, end)
     if not match:
         return None
+    if _is_place(text, position, match["unit"]):
+        return None
     gap, unit, power, stop = match["gap"], match["unit"], match["power"], match.end()
     if text.startswith(".", stop) and unit in _DOTTED and not ends_sentence(text, stop + 1):
         stop += 1
@@ -208,6 +211,20 @@ BARE = re.compile(
 def bare_words(unit: str, per: str, power: str | None) -> str:
     """Read a compound unit without a number."""
     return UNITS[unit][1] + per_words(per, power)
+
+
+_PLACES = word_set("gate seat apt apartment row room unit flat exit suite class grade platform no")
+
+
+def _is_place(text: str, position: int, unit: str) -> bool:
+    """Say whether a number with a capital is a place, as in "Gate 12A"."""
+    start = position
+    while start and position - start < _LONGEST_PLACE and text[start - 1].isdecimal():
+        start -= 1
+    return len(unit) == 1 and unit.isupper() and word_before(text, start).lower() in _PLACES
+
+
+_LONGEST_PLACE = 4
 
 
 def _is_inch(text: str, position: int, unit: str) -> bool:

@@ -253,13 +253,14 @@ def _either_case(words: dict[str, str]) -> str:
 
 WORD_RULES = (
     rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
+    rule(r"(?<=&)[A-Z]s(?!\w)", lambda match: whole(match, f"{match[0][0]}'s")),
     rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
     rule(
-        rf"(?P<head>(?P<word>{_any(_TITLES)})\.?)"
+        rf"(?P<head>(?P<word>(?:Dr|Mt)(?!\.)|(?:{_any(_TITLES)})(?=\.))\.?)"
         rf"(?=[ {PLACEHOLDER}]{{0,3}}(?:[A-Z]|(?:&|and)[ ](?:Mrs?|Ms|Dr)\b))",
         _title,
     ),
-    rule(r"(?P<head>(?P<word>Mrs?|Ms|Prof|Sgt|Capt|Lt)(?:\.|(?![\w'])))", _title),
+    rule(r"(?<!&)(?P<head>(?P<word>Mrs?|Ms|Prof|Sgt|Capt|Lt)(?:\.|(?![\w'])))", _title),
     rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
     rule(
         rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)"
