@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,12 +16,14 @@ REPOSITORY = ROOT / "model_repository"
 ENGINE = REPOSITORY / "chattts_gpt" / "1" / "chattts_engine"
 PIPELINE = REPOSITORY / "chattts" / "1" / "chattts_pipeline"
 VOICES = REPOSITORY / "chattts" / "1" / "chattts_voices"
+TEXT = REPOSITORY / "chattts" / "1" / "chattts_text"
 CLIENT = ROOT / "client" / "chattts_client"
 BUILD = ROOT / "build"
 EMBEDDED = ROOT / "embedded"
 PACKAGES = [ENGINE, PIPELINE, CLIENT]
 PROJECT_PACKAGES = {package.name for package in PACKAGES}
 TRITON = "triton_python_backend_utils"
+TEXT_LIBRARIES = {"anyascii", "markdown_it", "opencc", "pypinyin", "rjieba"}
 TENSOR_LIBRARIES = {"torch", "onnxruntime", "onnx", "safetensors"}
 CLOCKS = {"time", "datetime"}
 
@@ -155,7 +158,22 @@ def test_the_engine_asks_no_clock_that_it_was_not_given() -> None:
         assert clock_calls(path) == [], path
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_the_text_front_end_needs_text_libraries_only() -> None:
+    """The client uses it without a server; what is not the standard library is loaded late."""
+    for path in sources(TEXT):
+        top = {node for node in tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)}
+        assert top_names(path) <= {*sys.stdlib_module_names, TEXT.name, *TEXT_LIBRARIES}, path
+        late = {name for node in top for name in _imported(node)}
+        assert not late & TEXT_LIBRARIES, path
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    return {(node.module or "").split(".")[0]} if not node.level else set()
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, TEXT], ids=lambda package: package.name)
 def test_imports_within_a_package_have_no_cycle(package: Path) -> None:
     for path in sources(package):
         ways_back = [name for name in siblings(path) if path.stem in reachable(package, name)]
