@@ -170,3 +170,29 @@ def test_no_letter_and_no_digit_is_lost_in_silence(text: str) -> None:
         if span.spoken_start == span.spoken_end:
             lost = [i for i in range(span.start, span.end) if text[i].isalnum() and i not in noted]
             assert not lost, (text, [text[i] for i in lost])
+
+
+BRACKETS = st.lists(
+    st.sampled_from([*"好的你，。[](){}【】（）<>《》", "[laugh]", "[uv_break]", "[la", "ugh]"])
+)
+
+
+@MANY
+@given(BRACKETS.map("".join))
+def test_control_tokens_stay_where_they_are_among_any_brackets(text: str) -> None:
+    words_and_tokens = re.compile(rf"{ALLOWED_TOKENS.pattern}|[好的你]")
+    spoken = stand_in_front_end().prepare(text, Switches()).spoken
+    if re.search("[好的你]", text):
+        assert words_and_tokens.findall(spoken) == words_and_tokens.findall(text)
+
+
+@MANY
+@given(
+    st.lists(st.sampled_from([*"你好第章共元室ABCxyz0123456789%+-/.", "2026-03-09", "14:05"])).map(
+        "".join
+    )
+)
+def test_full_width_is_spoken_as_half_width(text: str) -> None:
+    wide = "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
+    front_end = stand_in_front_end()
+    assert front_end.prepare(wide, Switches()).spoken == front_end.prepare(text, Switches()).spoken

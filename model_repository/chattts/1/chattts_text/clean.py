@@ -27,6 +27,7 @@ _ODD = re.compile(
     r"|(?P<entity>&(?:#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
     r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』]|(?<!\d)\")"
+    r"|(?P<inside_number>(?<=[0-9０-９])：(?=[0-9０-９])|(?<=[０-９])，(?=[０-９]{3}(?![０-９])))"
     rf"|(?P<again>(?<=[{HAN}])々)"
     r"|\r\n"
     rf"|[^{_PLAIN}]|[\uf900-\ufaff\U0002f800-\U0002fa1f]",
@@ -106,6 +107,8 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             yield Edit(match.start("close"), bracket_end, "〉")
         elif end == bracket_end:
             continue
+        elif match["inside_number"]:
+            yield Edit(start, end, ":" if match[0] == "：" else ",")
         elif match["again"]:
             yield Edit(start, end, text[start - 1])
         elif match["part"] or match["bullet"]:
