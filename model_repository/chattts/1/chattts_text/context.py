@@ -20,6 +20,9 @@ PLACEHOLDER = f"{chr(_FIRST_PLACEHOLDER)}-{chr(_LAST_PLACEHOLDER)}"
 MAX_PAUSE_MS = 10_000
 """Longest silence in one place."""
 
+_MAX_REMEMBERED = 50_000
+"""Characters of a vocabulary; more than any language has."""
+
 _ANY_PLACEHOLDER = re.compile(f"[{PLACEHOLDER}]")
 
 
@@ -44,6 +47,8 @@ class RememberedVocabulary:
             return self._vocabulary.has(text)
         known = self._known.get(text)
         if known is None:
+            if len(self._known) >= _MAX_REMEMBERED:
+                self._known.clear()
             known = self._known[text] = self._vocabulary.has(text)
         return known
 
