@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from chattts_text import PreparedText, Switches
+from chattts_text.switches import STAGES
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from text_vocabulary import StandInVocabulary, stand_in_front_end
@@ -105,7 +106,8 @@ SWITCHES = st.builds(
     input_format=st.sampled_from(["plain", "markdown", "auto"]),
     on_unsupported=st.sampled_from(["skip", "spell"]),
     footnotes=st.booleans(),
-    stages=st.sampled_from([{}, {"polyphones": True, "pauses": True}]),
+    stages=st.dictionaries(st.sampled_from(STAGES), st.booleans()),
+    lexicon=st.sampled_from([{}, {"PyTorch": "pie torch", "行": "航", "好": "\ud800[laugh]５"}]),
 )
 
 
