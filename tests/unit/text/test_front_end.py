@@ -85,3 +85,25 @@ def test_plain_text_loads_no_dictionary() -> None:
         check=True,
     )
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("missing", "spoken"),
+    [
+        ("", "真的吗？好！一，二"),
+        ("？", "真的吗? 好！一，二"),
+        ("？?！!", "真的吗。好。一，二"),
+        ("？?！!。.", "真的吗，好，一，二"),
+        ("，,、", "真的吗？好！一。二"),
+        ("？?！!。.，,", "真的吗好一二"),
+    ],
+)
+def test_a_mark_that_the_vocabulary_lacks_becomes_one_that_it_has(
+    missing: str, spoken: str
+) -> None:
+    class Lacking(StandInVocabulary):
+        def has(self, text: str) -> bool:
+            return super().has(text) and not set(missing) & set(text)
+
+    front_end = FrontEnd(Lacking(), {}, LIMITS)
+    assert front_end.prepare("真的吗？好！一，二", Switches()).spoken == spoken
