@@ -201,6 +201,8 @@ def _read_string(data: str) -> str:
             f"{data}: a PyTorch file, which is a pickle; write its vector as a speaker string "
             "where ChatTTS is installed, and import that"
         )
+    if content.startswith(b"{"):
+        raise VoiceError(f"{data}: a voice's file already; copy it where it is wanted")
     return content.decode().strip()
 
 

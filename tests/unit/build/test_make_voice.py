@@ -195,13 +195,25 @@ def test_what_is_no_voice_is_refused(
     assert not list(folder.iterdir())
 
 
-def test_a_pt_file_is_refused_unopened(
-    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04rest", "a PyTorch file, which is a pickle"),
+        (b'{"name": "anna"}', "a voice's file already; copy it"),
+        (b"\xff\xfe", "invalid start byte"),
+    ],
+)
+def test_other_files_are_not_imported(
+    tmp_path: Path,
+    folder: Path,
+    content: bytes,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / "speaker.pt"
-    path.write_bytes(b"PK\x03\x04rest")
+    path = tmp_path / "speaker"
+    path.write_bytes(content)
     assert main(["import", str(path), *IMPORT, "--folder", str(folder)]) == 1
-    assert "a PyTorch file, which is a pickle" in error_of(capsys)
+    assert message in error_of(capsys)
 
 
 def write_wave(path: Path, seconds: float) -> Path:
