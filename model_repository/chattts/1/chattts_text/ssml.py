@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .aligned import Edit
 from .context import MAX_PAUSE_MS, Context, Token
-from .language import HAN
+from .language import HAN, LATIN
 
 ALLOWED = "speak, break, p, s, sub, say-as"
 _TEXT_ONLY = frozenset({"sub", "say-as"})
@@ -27,6 +27,8 @@ _BEGIN = re.compile(r"\ufeff?\s*(?:<\?xml[^<>]*\?>\s*)?<speak(?=[\s>/])[^<>]*>")
 _ELEMENT = re.compile(rf"<!--(?:(?!-->|<!--)[\s\S])*-->|(?<!\\){TAG}")
 _ATTRIBUTE = re.compile(r"\s*([A-Za-z:-]{1,30})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _HAN_DIGITS = str.maketrans("0123456789", "零一二三四五六七八九")
+_HAN = re.compile(f"[{HAN}]")
+_LATIN = re.compile(f"[{LATIN}]")
 _TIME = re.compile(r"\+?(\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(ms|s)")
 
 
@@ -54,6 +56,7 @@ def read(text: str, context: Context) -> list[Edit]:
     """
     edits: list[Edit] = []
     stack: list[_Open] = []
+    is_mandarin = _is_mandarin(text)
     for match in _ELEMENT.finditer(text):
         start, end = match.span()
         name, kind = match["name"], match["kind"]
@@ -71,7 +74,7 @@ def read(text: str, context: Context) -> list[Edit]:
             if not stack or stack[-1].name != name:
                 expected = f"</{stack[-1].name}>" if stack else "no closing tag"
                 raise ValueError(f"text: </{name}> in the wrong place; allowed: {expected} here")
-            edits += _closed(text, stack.pop(), start, end)
+            edits += _closed(text, stack.pop(), start, end, is_mandarin)
         elif not match["rest"].rstrip().endswith("/"):
             stack.append(_Open(name, start, end, _attributes(match["rest"])))
         else:
@@ -117,7 +120,13 @@ def pause(tag: str, rest: str, context: Context) -> str:
     return context.placeholder(Token(pause_ms=milliseconds)) if milliseconds else ""
 
 
-def _closed(text: str, element: _Open, start: int, end: int) -> list[Edit]:
+def _is_mandarin(text: str) -> bool:
+    """Say whether numbers are read in Mandarin: there is Han, or no letter at all."""
+    words = _ELEMENT.sub("", text)
+    return bool(_HAN.search(words)) or not _LATIN.search(words)
+
+
+def _closed(text: str, element: _Open, start: int, end: int, is_mandarin: bool) -> list[Edit]:
     """Return the edits for an element whose closing tag is `text[start:end]`."""
     opening = Edit(element.start, element.content, "")
     content = text[element.content : start]
@@ -129,19 +138,19 @@ def _closed(text: str, element: _Open, start: int, end: int) -> list[Edit]:
     if element.name == "say-as":
         wanted = element.attributes.get("interpret-as", "")
         before = text[max(0, element.start - 1) : element.start]
-        spoken = _interpreted(content, wanted, re.search(f"[{HAN}]", text) is not None, before)
+        spoken = _interpreted(content, wanted, is_mandarin, before)
         middle = [Edit(element.content, start, spoken)] if spoken != content else []
         return [opening, *middle, Edit(start, end, "")]
     return [opening, Edit(start, end, "\n\n" if element.name in ("p", "s") else "")]
 
 
-def _interpreted(content: str, interpretation: str, has_han: bool, before: str) -> str:
+def _interpreted(content: str, interpretation: str, is_mandarin: bool, before: str) -> str:
     """Rewrite the content of a <say-as> so that the rules for numbers read it as wanted.
 
     Args:
         content: The text between the tags.
         interpretation: What it is.
-        has_han: Whether the whole text has Han.
+        is_mandarin: Whether numbers are read in Mandarin.
         before: The character before the element.
     """
     if interpretation not in _INTERPRETATIONS:
@@ -151,13 +160,13 @@ def _interpreted(content: str, interpretation: str, has_han: bool, before: str) 
         )
     if interpretation in ("characters", "spell-out", "digits"):
         spelled = " ".join("".join(content.split()))
-        return spelled.translate(_HAN_DIGITS) if has_han else spelled
+        return spelled.translate(_HAN_DIGITS) if is_mandarin else spelled
     if content.strip().isdecimal():
         number = int(content[:30])
         if interpretation == "cardinal":
             return f"{number:,}"
         if interpretation == "ordinal":
-            if not has_han:
+            if not is_mandarin:
                 return _ordinal(number)
             return content if before == "第" else f"第{number}"
     return content
