@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--default-voice",
         default="",
         metavar="NAME",
-        help="for requests that name none; without it they get no speaker",
+        help="for requests that name none (the first that ships, if any fits); none: no speaker",
     )
     options = parser.parse_args(argv)
     if options.runner == "torch" and options.precision != "fp32":

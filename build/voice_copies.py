@@ -21,6 +21,9 @@ CHECKPOINT_FOLDER = "voices"
 OLD_FILE = "voices.json"
 """Where a checkpoint had its voices before each was a file."""
 
+NO_VOICE = "none"
+"""As a default: a request without a voice gets no speaker, and the model chooses for each segment."""
+
 _PATTERN = "[!.]*.json"
 
 
@@ -30,7 +33,7 @@ class VoiceSources:
 
     files: Mapping[str, Path]
     default: str
-    """Name of the voice for requests that give none; empty: they get no speaker."""
+    """Name of the voice for requests that give none, NO_VOICE for none, empty: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def find_voices(checkpoint_root: Path, folders: Sequence[Path], default: str) ->
     Args:
         checkpoint_root: its folder.
         folders: of the caller's own voices.
-        default: a voice's name, or empty.
+        default: see `VoiceSources`.
 
     Raises:
         CheckpointError: the checkpoint has an old voices.json, or a folder does not exist.
@@ -104,7 +107,7 @@ def plan_voices(
         if (folder / file).exists() and sha256(folder / file) == known[file]["sha256"]
     ]
     _check_others(folder, {*write, *remove}, hidden_size)
-    return VoicePlan(write, remove, sources.default)
+    return VoicePlan(write, remove, _default(sources, write))
 
 
 def _read(sources: VoiceSources, hidden_size: int) -> dict[str, bytes]:
@@ -127,10 +130,21 @@ def _read(sources: VoiceSources, hidden_size: int) -> dict[str, bytes]:
             if owners.setdefault(known, path) != path:
                 raise CheckpointError(f"{path}: {known!r} already names the one in {owners[known]}")
         contents[file] = content
-    if sources.default and sources.default + SUFFIX not in contents:
+    if sources.default not in ("", NO_VOICE) and sources.default + SUFFIX not in contents:
         names = ", ".join(file.removesuffix(SUFFIX) for file in contents) or "there is none"
         raise CheckpointError(f"default voice: {sources.default!r}; allowed: {names}")
     return contents
+
+
+def _default(sources: VoiceSources, write: Mapping[str, bytes]) -> str:
+    """Return the name of the default voice, or empty.
+
+    Usually the first one that ships: without a speaker each segment would have a voice of its own.
+    """
+    if sources.default:
+        return sources.default if sources.default != NO_VOICE else ""
+    shipped = sorted(file for file in write if sources.files[file].parent == SHIPPED)
+    return Path(shipped[0]).stem if shipped else ""
 
 
 def _check_others(folder: Path, built: Collection[str], hidden_size: int) -> None:

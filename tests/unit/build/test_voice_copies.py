@@ -56,6 +56,9 @@ def test_own_voices_and_the_default_are_built_in(built: Path) -> None:
 def test_a_checkpoint_of_published_size_gets_the_six_that_ship(tmp_path: Path) -> None:
     plan = plan_voices(find_voices(tmp_path, [], ""), tmp_path, 1, {}, hidden_size=768)
     assert set(plan.write) == SIX
+    assert plan.default == "amber"
+    plan = plan_voices(find_voices(tmp_path, [], "none"), tmp_path, 1, {}, hidden_size=768)
+    assert plan.default == ""
     assert len(SIX) == 6
 
 
