@@ -114,8 +114,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
         elif match["part"] or match["bullet"]:
             yield Edit(start, end, " ")
         elif match["apostrophe"]:
-            if match[0] != "'":
-                yield Edit(start, end, "'")
+            yield Edit(start, end, "'")
         elif match["entity"]:
             decoded = html.unescape(match[0])
             if decoded != match[0]:
