@@ -105,6 +105,7 @@ def test_the_configurations_tell_the_sizes(built: Path) -> None:
         "hidden_size": 64,
         "samples_per_step": 512,
         "context_steps": 13,
+        "segment_seconds": 20.0,
         "default_voice": "",
     }
 
