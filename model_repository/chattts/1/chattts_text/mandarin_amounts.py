@@ -42,6 +42,16 @@ _COLD = re.compile(r"(?:最[低高]|温|冷|天气)[^\d，。；]{0,6}$")
 _AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$")
 """A hyphen behind this is no minus."""
 
+_ELECTRIC = re.compile(
+    r"(?:电流|电源|电池|充|额定|输[入出]|插座|保险|熔断|空开|断路器)[^，。；]{0,5}$"
+    r"|[0-9] ?V\W{0,2}$"
+)
+_IS_ELECTRIC = re.compile(" ?(?:的?电流|充电|快充|插[座头]|保险|空开|断路)")
+_CROWD = re.compile(
+    r"(?:粉丝?|播放量?|阅读量?|销[量售]?额?|点赞数?|浏览量?|用户数?|下载量?|观看|薪|资|收入|存款|身[家价]|"
+    r"票房|赚|花|卖|成交|跑分|奖[金励])[^，。；\d]{0,4}$"
+)
+_IS_CROWD = re.compile(r"\+? ?(?:粉|人|播放|阅读|用户|元|块|次|点赞|浏览|下载|观看)")
 _FIGURE = re.compile(r"[图表例题式件] ?$")
 _MONEY = re.compile(" ?(?:[美欧日港韩加澳]?元|英镑|人民币|块)")
 _PAY = re.compile(r"(?:薪|资|价|预算|收入)[^，。；]{0,8}$")
@@ -80,6 +90,8 @@ def _signed(place: Place, sign: str, words: str, unit: str | None) -> str:
     if sign in ("±", "+/-"):
         return "正负" + words
     if sign == "+":
+        if unit and re.search(rf"\d ?{re.escape(unit)}[^\d，。；、]{{0,4}}$", place.before):
+            return "加" + words
         return ("正" if unit or "点" in words else "加") + words
     if place.before.rstrip().endswith(("零下", "负")):
         return words
@@ -96,6 +108,10 @@ def _amount(place: Place) -> str | None:
     scale, written = _scale(place), match["low"]
     if currency and unit == "m":
         unit, scale = None, "M"
+    if unit == "A" and not _is_ampere(place):
+        return None
+    if unit == "W" and (_CROWD.search(place.before) or place.follows(_IS_CROWD)):
+        unit, scale = None, "万"
     if sign and (_AFTER_NUMBER.search(place.before) or place.said not in ("", "到")):
         return None
     if scale in _LETTER_SCALES and not currency and not _is_letter_scale(place):
@@ -106,6 +122,12 @@ def _amount(place: Place) -> str | None:
     if currency and not (unit and unit not in PERCENTS):
         words += _currency_name(place, currency)
     return _signed(place, sign, words, unit) if sign else words
+
+
+def _is_ampere(place: Place) -> bool:
+    """Say whether A is a unit: 28A is a seat, a gate or a grade."""
+    is_electric = _ELECTRIC.search(place.before) or place.follows(_IS_ELECTRIC)
+    return bool(is_electric or "." in place.match["low"])
 
 
 def _scale(place: Place) -> str:
@@ -144,6 +166,8 @@ def _range(place: Place) -> str | None:
     if (sign and _AFTER_NUMBER.search(place.before)) or _FIGURE.search(place.before):
         return None
     if scale in _LETTER_SCALES and not match["currency"] and not _is_letter_scale(place):
+        return None
+    if unit == "A" and not _is_ampere(place):
         return None
     low_value, high_value = (Decimal(one.replace(",", "")) for one in (low, high))
     is_rising = (-low_value if sign else low_value) < (-high_value if high_sign else high_value)

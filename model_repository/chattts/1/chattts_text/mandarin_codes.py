@@ -8,13 +8,15 @@ from .mandarin_units import COUNTING, MEASURED
 
 _LINK = r"(?:号码?|[为是：:]|分别|[ “\"「（(\[【])*$"
 CODE_WORDS = (
-    "码|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|机型|代号|批号|序列号|流水号|车牌号?|手机号|"
+    "(?<![鞋尺筹裤衣帽大小均加])码|[前后末][一二三四五六七八]位|端口|CVV2?|PIN|编号|尾号|[账帐]号|[账帐]户|卡号|单号|证号|工号|学号|型号|机型|代号|批号|序列号|流水号|车牌号?|手机号|"
     "座机号|身份证|邮编|口令|QQ群?|群号|微信号|机号|桌号|座位号|护照|案号|票号|货号|书号|考号|档案号|分机|"
     "合同号|发票号|会员号|房号|航班号?|车次|热线|电话|报警|火警|急救|拨打|请拨|拨|致电|来电|客服|传真"
 )
 """Words with which a number is a name, for use inside a regular expression."""
 
-WEAK_CODE_WORDS = "订单|运单|快递|合同|发票|会员|股票|微信|联系|短信|手机|座机|打"
+WEAK_CODE_WORDS = (
+    "订单|运单|快递|合同|发票|会员|股票|微信|联系|短信|手机|座机|打|航空|登机口|交通事故"
+)
 """Words with which only a long number is a name."""
 
 _LONG = 5
@@ -39,8 +41,13 @@ _ROOM = re.compile(
     r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
 )
 _NAME = re.compile("[A-Za-z] $")
-_BUILDING = re.compile(r"(?:[座栋幢楼]|单元) ?$")
+_BUILDING = re.compile(r"(?:[座栋幢楼层]|单元) ?$")
 _COLLEGES = re.compile(r" ?(?:高校|大学|工程|院校|、|/|和|工作制|毕业)")
+
+
+def names_code(before: str) -> bool:
+    """Say whether a text ends in a word with which a number is a name."""
+    return bool(_CODE_WORD.search(before) or _WEAK_WORD.search(before))
 
 
 def _run(place: Place) -> str:
@@ -177,7 +184,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"[48]00[- ]?(?:\d{{3}}[- ]?\d{{4}}|\d{{4}}[- ]?\d{{3}})(?!\d){_EXTENSION}", _well_known),
     rule(rf"(?:12306|12315|10086)(?!\d|\.\d){_EXTENSION}", _well_known),
     rule(r"(?:110|119|120|122|1\d{4}|9\d{4})(?!\d)", _hotline),
-    rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d)", _code),
+    rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d|-\d+-\d)", _code),
     rule(r"\d{1,5}(?!\d)", _named),
     rule(r"\d{3,4}(?!\d)", _room),
     rule(r"\d{3,4}(?![\d.,:/-])", _model),

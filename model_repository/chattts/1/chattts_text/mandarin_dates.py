@@ -8,12 +8,16 @@ from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
 from .mandarin_units import COUNTING, MEASURED
 
-_CLOCK = r"(?P<h>2[0-4]|[01]?\d)[:：](?P<m>[0-5]\d)(?:[:：](?P<s>[0-5]\d)(?:\.(?P<f>\d{1,6}))?)?"
+_CLOCK = (
+    r"(?P<h>2[0-4]|[01]?\d)[:：](?P<m>[0-5]\d)"
+    r"(?:[:：](?P<s>[0-5]\d)(?:[.,](?P<f>(?<=\.)\d{1,6}|\d{3}(?!\d)))?)?"
+)
 _LASTING = re.compile(
     r"(?:用时|时长|耗时|历时|片长|全长|倒计时|成绩|跑出|用了)[为是约了的]{0,2}[:： ]?$"
 )
 _DATING = re.compile(
-    r"(?:日期|日子|截至|截止|截止到|生日|出生|有效期|到期|今天|明天|昨天)[为是于到至]{0,2}[:： ]?$"
+    r"(?:日期|日子|截至|截止|截止到|生日|出生|有效期|到期|今天|明天|昨天)[为是于到至]{0,2}[:： ]?$|"
+    r"(?:(?:周|星期|礼拜)[一二三四五六日天]|[今明昨后][天日])[（(]$"
 )
 _DATED = re.compile(
     r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|放假|"
@@ -23,6 +27,9 @@ _DUE = re.compile(r" ?(?:上线|发布|截止|之?前)")
 _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
 _ERA = re.compile(r"公元前?$|(?:^|[（(至到~—-])前$")
+_REIGN = re.compile(
+    "(?:顺治|康熙|雍正|乾隆|嘉庆|道光|咸丰|同治|光绪|宣统|洪武|永乐|嘉靖|万历|崇祯|贞观|开元|民国|昭和|平成|令和)$"
+)
 _EVENT = re.compile(
     r" ?(?:(?:国际)?(?:妇女|劳动|青年|儿童|情人|建党|建军|女[神生王]|护士|教师)节|国庆|年中|年货|"
     r"大促|购物|晚会|消费者|节快乐|节活动|狂欢|打假|维权)"
@@ -159,6 +166,8 @@ def _year(place: Place) -> str | None:
         return digits(written)
     if place.follows(_MONTH_FOLLOWS):
         return digits(written)
+    if len(written) == 2 and _REIGN.search(place.before):
+        return None
     if len(written) == 3:
         is_range = place.follows(_YEAR_AFTER) or _YEAR_IN_FRONT.search(place.before)
         return digits(written) if is_range and written[1:] != "00" else None
@@ -212,6 +221,8 @@ def _clock(place: Place) -> str | None:
     if second:
         words += f"{_two_digits(minute)}分{_two_digits(second)}"
         return words + (f"点{digits(fraction)}秒" if fraction else "秒")
+    if place.after[:1] == ("点" if minute == "00" else "分"):  # 9:05分
+        return (words + _two_digits(minute)) if minute != "00" else words[:-1]
     return words if minute == "00" else f"{words}{_two_digits(minute)}分"
 
 

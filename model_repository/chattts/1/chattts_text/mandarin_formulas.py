@@ -28,6 +28,9 @@ _SCREENS = frozenset(
 )
 """Widths and heights of screens, said digit by digit."""
 
+_CHOICE = 5
+"""So many parts of a unit are no fraction of it: 50/60Hz, 128/256GB."""
+
 _OPERATORS = {
     "+": "加",
     "-": "减",
@@ -81,7 +84,7 @@ NUMBERED = "".join(_CIRCLED_SETS)
 
 _NUMBERED = {sign: index for signs in _CIRCLED_SETS for index, sign in enumerate(signs, 1)}
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
-_ROMAN_CLASS = r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3})[abABc]?(?=[期级度型类章世])"
+_ROMAN_CLASS = r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3}|[XVI]{2,6}(?=世纪))[abABc]?(?=[期级度型类章世])"
 ROMAN = rf"(?:(?<=第)[IVXLC]{{1,6}}|{_ROMAN_CLASS})"
 """Regular expression of a Roman numeral that Mandarin reads."""
 
@@ -93,6 +96,10 @@ def _fraction(place: Place) -> str | None:
         return f"{cardinal(over)}斜杠{cardinal(under)}"
     if (over, under) == ("24", "7") and not whole:
         return "七天二十四小时"
+    if "." in over:
+        return f"{cardinal(under)}分之{number(over)}"
+    if int(over) >= _CHOICE and not whole and place.follows(MEASURED):
+        return f"{cardinal(over)}、{cardinal(under)}"
     if _BLOOD_PRESSURE.search(place.before):
         return f"{cardinal(over)}，{cardinal(under)}"
     if place.after[:1] == "拍":
@@ -127,9 +134,16 @@ def _score(place: Place) -> str | None:
             return None
         is_falling = int(place.match["a"]) >= int(place.match["b"])
         is_numbered = _NUMBERED_BEFORE.search(place.before) is not None
-        if not _SCORE_BEFORE.search(place.before) and (is_numbered or not is_falling):
+        is_rising = not is_falling and not _is_after_score(place.before)
+        if not _SCORE_BEFORE.search(place.before) and (is_numbered or is_rising):
             return None
     return f"{place.part('a')}比{place.part('b')}"
+
+
+def _is_after_score(before: str) -> bool:
+    """Say whether a score stands in front, as 6-4 does in the sets "6-4、6-7"."""
+    score = re.search(r"(\d{1,3})[-–—−](\d{1,3})[、,，] ?$", before, re.ASCII)
+    return score is not None and int(score[1]) > int(score[2])
 
 
 def _ratio(place: Place) -> str:
@@ -210,7 +224,8 @@ DIGIT_RULES: tuple[Rule, ...] = (
     ),
     rule(rf"(?:{NUMBER}){_POWER}(?!\d)", _power),
     rule(
-        r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4}) ?[/⁄] ?(?P<under>\d{1,4})(?![\d/]|\.\d)",
+        r"(?:(?P<whole>\d{1,4})[ 又])?(?P<over>\d{1,4}(?:\.\d{1,2})?) ?[/⁄] ?(?P<under>\d{1,4})"
+        r"(?![\d/]|\.\d)",
         _fraction,
     ),
     rule(r"\d{1,4}(?:/\d{1,4}){2,}(?!\d)", _listed),

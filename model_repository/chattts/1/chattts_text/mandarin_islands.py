@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from .mandarin_codes import CODE_WORDS, PROVINCES, WEAK_CODE_WORDS
 from .mandarin_formulas import ROMAN
-from .mandarin_units import CURRENCY, UNIT, UNITS
+from .mandarin_units import CURRENCY, PERCENT, UNIT, UNITS
 
 _NUMBER = r"\d[\d.,]{0,30}"
 _DASH = "[-~–—−～]"
@@ -26,13 +26,13 @@ _NUMERALS = "零一二三四五六七八九十百千万亿两几半数多"
 _BEFORE = r"(?<![A-Za-z\d.])"
 _NAMED_BY_NUMBER = (
     "层|座|栋|幢|出口|口(?!罩)|区|航站楼|次|号|航班|班|路|线|级|型|楼|单元|室|房|车厢|列|展位|展厅|"
-    "会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
+    "[\u4e00-\u9fff]{2,4}高速|会议|教室|纸|峰会|动车|高铁|登机口|检票口|站台"
 )
 _LINK = "(?:号码?|[为是：: ]){0,3}"
 _POWER = r"(?: ?[×x*] ?10(?:\^-?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))?"
 _DURATION = r"\d{1,3} ?hr? ?\d{1,2} ?m(?:in)?(?: ?\d{1,2} ?s(?:ec)?)?"
 _MONEY = rf"(?:{CURRENCY} ?)?"
-_UNIT = rf"(?:(?: (?=(?:{_SPACED})(?![A-Za-z\d²³])))?{UNIT}|ppm(?![A-Za-z])|[kw](?![A-Za-z\d]))"
+_UNIT = rf"(?:(?: (?=(?:{_SPACED})(?![A-Za-z\d²³])))?{UNIT}|{PERCENT}|[kw][1-9]?(?![A-Za-z\d]))"
 _PATTERNS = tuple(
     re.compile(pattern, re.ASCII)
     for pattern in (
@@ -41,18 +41,27 @@ _PATTERNS = tuple(
         rf"{_BEFORE}(?!(?:1[5-9]|20)\d0s)"
         rf"(?P<zh>[-+−±~]?{_MONEY}{_NUMBER}(?: ?{_DASH} ?{_MONEY}{_NUMBER})?{_POWER}{_UNIT}"
         r"(?:/(?=[\u4e00-\u9fff]))?\+?)",
+        rf"{_BEFORE}(?P<zh>\d{{1,4}}(?:\.\d{{1,6}})?{_POWER[:-1]}/{UNIT})",
+        r"(?<![A-Za-z\d.:])(?P<zh>\d{1,2}:[0-5]\d(?::[0-5]\d)?)(?!\d|:|\.\d| ?[AaPp]\.?[Mm])",
+        r"(?<![A-Za-z\d.])(?P<zh>20\d\d([-/.])\d{1,2}\2\d{1,2})(?![A-Za-z\d])",
+        r"(?<![A-Za-z])[A-Z]{2,5}(?:/[A-Z])? ?(?P<zh>\d{3,6}[-—:：](?:19|20)\d\d)(?![A-Za-z\d])",
+        r"(?<![A-Za-z\d.])(?P<zh>\d{1,3}(?!AM|PM|ST|ND|RD|TH)[A-Z]{2,4})(?![A-Za-z\d])",
+        r"(?<![A-Za-z\d.])(?P<zh>[12]m\d\d)(?![A-Za-z\d])",
+        r"(?<![A-Za-z\d.])(?P<zh>(?:20)?\d\d[QH][1-4])(?![A-Za-z\d])",
+        r"(?<![A-Za-z\d.])(?P<zh>\d{1,4}(?:\.\d{1,6})?(?:e[-+−]?|E[-+−])\d{1,3})(?![A-Za-z\d.])",
         rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}"
         r"(?:(?:[kKMBw]| ?(?:[mb]illion|thousand))(?![A-Za-z\d]))?)",
         rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
-        rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?= ?(?:{_NAMED_BY_NUMBER}))",
+        rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?=[A-Z]? ?(?:{_NAMED_BY_NUMBER}))",
         rf"(?:{WEAK_CODE_WORDS}|{CODE_WORDS}){_LINK}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z\d])",
         rf"(?:{CODE_WORDS}){_LINK}(?P<zh>\d{{2,16}})(?!\d)",
         rf"{_BEFORE}(?P<zh>\d{{1,4}}(?:\.\d{{1,2}})?[A-Z](?![A-Za-z\d])\+?)",
         rf"{_BEFORE}(?P<zh>\d[\d.]{{0,12}}° ?[NSEW])(?![A-Za-z])",
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
         r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
-        r"(?<![A-Za-z])[A-Za-z](?P<zh> ?[=≠≈<>≤≥] ?[-−]?\d[\d.]{0,30})(?![A-Za-z])",
+        r"(?<![A-Za-z\d])(?:[A-Za-z]|[A-Z]{2,5})[\d²]?"
+        r"(?P<zh> ?[=≠≈<>≤≥] ?[-−]?(?:\d[\d.:/]{0,30}\d|\d)%?)(?![A-Za-z])",
         r"(?<![A-Za-z])[A-Z](?P<zh>\+\d{1,2})(?![A-Za-z\d])",
         r"维生素 ?[A-K](?P<zh>\d{1,2})(?!\d)",
         rf"(?P<zh>{ROMAN})",
@@ -63,6 +72,9 @@ _PATTERNS = tuple(
     )
 )
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
+_CHOICE = re.compile(r"(?<![A-Za-z\d.])\d{1,3}\.(?=[A-D](?![A-Za-z\d.]))", re.ASCII)
+""""2.B", the answer to a question."""
+
 _LATIN_BEFORE = re.compile(r"[A-Za-z],? $")
 _LATIN_AFTER = re.compile(r"[.,]? ?[A-Za-z]")
 _CAN_HOLD = re.compile(rf"[\dIVXLC{_NUMERALS}每元块次个位]", re.ASCII)
@@ -86,5 +98,7 @@ def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             before = text[max(start, first - 3) : first]
             if not (_LATIN_BEFORE.search(before) and _LATIN_AFTER.match(text, last, end)):
                 yield first, last
+    for choice in _CHOICE.finditer(text, start, end):
+        yield choice.span()
     for plate in _PLATE.finditer(text, start, end):
         yield plate.start() + 2, plate.end()

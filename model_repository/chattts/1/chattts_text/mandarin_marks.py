@@ -3,17 +3,21 @@
 import re
 
 from .mandarin_amounts import DASH
+from .mandarin_codes import names_code
+from .mandarin_numbers import cardinal, digits
 from .mandarin_place import Place, Rule, rule
 from .mandarin_units import COUNTER, UNIT, unit_name
 
-SIGNS = "○〇#*№"
+SIGNS = "○〇#*№↑↓⬆⬇"
 """Where these rules begin."""
 
 _HAN = "\u3400-\u9fff"
+_NUMERALS = "零一二三四五六七八九十百千万亿两几半"
 _COUNTS_UNIT = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多/] ?$|单位[为是：: ]{0,3}$")
 _DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
 _COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
+_PRICE = re.compile(rf"[\d{_NUMERALS}](?:[美欧日港]?[元金]|块|角|分|英镑)$")
 _TELEPHONE = 7
 """Words as long as this, said digit by digit, are parted by a pause."""
 
@@ -66,8 +70,18 @@ def _per(place: Place) -> str | None:
     return None
 
 
+def _numbered(place: Place) -> str | None:
+    """Read #3 as number three, and the digits of 订单号#2057 one by one."""
+    written = place.match["n"]
+    if names_code(place.before) and len(written) > 2:
+        return digits(written, place.one)
+    return cardinal(written) + "号" if len(written) <= _TELEPHONE else digits(written) + "号"
+
+
 def _bare_unit(place: Place) -> str | None:
     unit = place.match["unit"]
+    if unit == "A":  # 三A is a grade; where there are amperes the amount has taken them
+        return None
     is_counted = place.said or _COUNTS_UNIT.search(place.before)
     return unit_name(unit) if is_counted else None
 
@@ -76,7 +90,8 @@ RULES: tuple[Rule, ...] = (
     rule("[〇○]", _zero),
     rule("[×*] ?(?=\\d)", lambda place: "乘" if place.said else None),
     rule("[#＃]号?(?=键)", lambda place: "井号"),
-    rule(r"#(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
+    rule(r"#(?P<n>\d{1,12})(?![\d.])", _numbered),
+    rule(r"-{1,2}>", lambda place: "到"),
     rule("[*＊]号?(?=键)", lambda place: "星号"),
     rule(rf"(?<=[{_HAN}])[~～](?=[{_HAN}])", _tilde),
     rule(rf"(?<=[周月日号年时点][一二三四五六日天])-(?=[{_HAN}])", lambda place: "到"),
@@ -86,6 +101,12 @@ RULES: tuple[Rule, ...] = (
     rule(r"[~～](?= ?\d)", _about),
     rule(r"/ ?(?=\d)", lambda place: "、" if len(place.said) >= _TELEPHONE else None),
     rule(rf"/ ?(?:(?P<unit>{UNIT})|(?={_PER_WHAT}))", _per),
+    rule(
+        rf"/ ?(?=[{_HAN}])",
+        lambda place: "每" if _PRICE.search(place.said or place.before) else None,
+    ),
+    rule(r"[↑⬆](?= ?[\d.])", lambda place: "上升"),
+    rule(r"[↓⬇](?= ?[\d.])", lambda place: "下降"),
     rule(r"№ ?(?P<n>\d{1,6})(?![\d.])", lambda place: place.part("n") + "号"),
     rule(r"#(?![A-Za-z\d])", lambda place: "号" if place.said else None),
 )

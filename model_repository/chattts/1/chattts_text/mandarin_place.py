@@ -14,6 +14,9 @@ CONTEXT_CHARACTERS = 12
 _COUNTED = re.compile(rf"(?:[、或] ?\d{{1,4}})?{COUNTER.pattern}", re.ASCII)
 
 
+_ORDINAL = re.compile(r"第(?:\d{1,4} ?[、,，和或与至到-] ?)*$", re.ASCII)
+
+
 class Place(NamedTuple):
     """A match of a rule's pattern and what is around it."""
 
@@ -38,7 +41,7 @@ class Place(NamedTuple):
     @property
     def is_counted(self) -> bool:
         """The match is a number that counts something, so that 2 is 两."""
-        is_ordinal = self.before.endswith("第")
+        is_ordinal = _ORDINAL.search(self.before) is not None
         return not is_ordinal and not self.said and self.follows(_COUNTED)
 
     def part(self, name: str) -> str:

@@ -53,6 +53,7 @@ _OTHERS = {
     "dB": "分贝",
     "px": "像素",
     "bp": "个基点",
+    "BP": "个基点",
     "ha": "公顷",
     "mmHg": "毫米汞柱",
     "U": "单位",
@@ -172,7 +173,7 @@ def _any_of(symbols: dict[str, str]) -> str:
 _UNIT = rf"(?:{_any_of(UNITS)})"
 _NO_GRADE = "(?<!A(?=[级景类座排区栋]))"  # 5A级景区 has no amperes
 
-UNIT = rf"{_UNIT}(?:/(?:\d{{1,4}} ?)?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
+UNIT = rf"{_UNIT}(?:/(?:\d{{1,4}} ?(?!m?[AVW](?![A-Za-z])))?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
 """Regular expression of a unit, or of one unit per another."""
 
 CURRENCY = rf"(?:{_any_of(CURRENCIES)})"
@@ -189,7 +190,7 @@ _COUNTERS = (
     "个名台块角万亿千只条张件倍家种座间栋幢户口辆架艘部集场局轮回趟遍步本册卷支枝根颗粒片朵棵株头匹"
     "双对副套批样项点把杯瓶碗盘盒箱包袋桶份封幅扇起桩笔款股滴团群列道顶枚岁篇首句段页章"
     "节秒天夜时位斤米吨升亩克度成组门站国省市县校男女"
-    "胜者端侧边方地处番"
+    "胜者端侧边方地处番勺匙碟壶罐瓣束串堆届任圈餐科席球记票字"
 )
 """Characters that count what the number before them says, so that 2 is 两 before them."""
 
