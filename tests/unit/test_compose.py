@@ -18,15 +18,26 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "build" / "Dockerfile").read_text()
-COMPOSE = (ROOT / "docker-compose.yml").read_text()
+COMPOSE_FILES = [ROOT / "docker-compose.yml", ROOT / "monitoring" / "compose.admin.yml"]
+SETTINGS = dict(
+    line.split("=", 1) for line in (ROOT / ".env").read_text().splitlines() if line[0] != "#"
+)
 RELEASE = re.compile(r"\b\d\d\.\d\d-py3\b")
-VARIABLE = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
+VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
+TOOLS = ("prometheus", "grafana", "jaeger")
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a compose file with the variables of .env, or else their defaults, filled in."""
+    text = VARIABLE.sub(lambda match: SETTINGS.get(match[1], match[3]), path.read_text())
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
 
 
 def services() -> dict[str, Any]:
-    """Return the services with the defaults of all variables filled in."""
-    filled: dict[str, Any] = yaml.safe_load(VARIABLE.sub(lambda match: match[1], COMPOSE))
-    return filled["services"]  # type: ignore[no-any-return]
+    """Return the services."""
+    found: dict[str, Any] = load(COMPOSE_FILES[0])["services"]
+    return found
 
 
 @pytest.fixture(params=["triton", "triton-cpu"])
@@ -35,17 +46,26 @@ def service(request: pytest.FixtureRequest) -> dict[str, Any]:
     return chosen
 
 
-def test_file_follows_the_compose_schema() -> None:
+@pytest.fixture(params=TOOLS)
+def tool(request: pytest.FixtureRequest) -> dict[str, Any]:
+    chosen: dict[str, Any] = services()[request.param]
+    return chosen
+
+
+@pytest.mark.parametrize("path", COMPOSE_FILES, ids=lambda path: path.name)
+def test_file_follows_the_compose_schema(path: Path) -> None:
     vendor = importlib.resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
     schema = json.loads((vendor / "compose-spec.json").read_text(encoding="utf-8"))
-    document = yaml.safe_load(VARIABLE.sub(lambda match: match[1], COMPOSE))
     validator = jsonschema.validators.validator_for(schema)
-    errors = [f"{e.json_path}: {e.message}" for e in validator(schema).iter_errors(document)]
+    errors = [f"{e.json_path}: {e.message}" for e in validator(schema).iter_errors(load(path))]
     assert not errors
 
 
-def test_every_variable_has_a_default() -> None:
-    assert all(match[1] for match in VARIABLE.finditer(COMPOSE))
+@pytest.mark.parametrize("path", COMPOSE_FILES, ids=lambda path: path.name)
+def test_every_variable_has_a_default_or_is_set(path: Path) -> None:
+    for name, operator, default in VARIABLE.findall(path.read_text()):
+        assert default
+        assert name in SETTINGS if operator == "?" else operator == "-"
 
 
 def test_services_differ_in_gpus_and_profile_only() -> None:
@@ -54,6 +74,7 @@ def test_services_differ_in_gpus_and_profile_only() -> None:
     (device,) = gpu.pop("deploy")["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert cpu.pop("profiles") == ["cpu"]
+    assert gpu.pop("profiles") == [SETTINGS["COMPOSE_PROFILES"]] == ["gpu"]
     assert gpu == cpu
 
 
@@ -100,6 +121,66 @@ def test_health_is_what_the_models_answer(service: dict[str, Any]) -> None:
 def test_shared_memory_and_restart_are_set(service: dict[str, Any]) -> None:
     assert service["shm_size"] == "1gb"
     assert service["restart"] == "unless-stopped"
+
+
+def test_tools_are_pinned_and_hardened(tool: dict[str, Any]) -> None:
+    assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+", tool["image"])
+    assert tool["read_only"]
+    assert tool["cap_drop"] == ["ALL"]
+    assert tool["security_opt"] == ["no-new-privileges:true"]
+    assert tool["mem_limit"]
+    assert tool["stop_grace_period"]
+    assert all(port.startswith("127.0.0.1:") for port in tool["ports"])
+
+
+def test_what_the_tools_mount_exists_and_cannot_be_written(tool: dict[str, Any]) -> None:
+    for volume in tool.get("volumes", ()):
+        source, _, *options = volume.split(":")
+        if source in load(COMPOSE_FILES[0])["volumes"]:
+            continue
+        assert (ROOT / source).exists()
+        assert options == ["ro"]
+
+
+def test_prometheus_looks_where_the_server_is(service: dict[str, Any]) -> None:
+    (alias,) = service["networks"]["default"]["aliases"]
+    config = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())
+    (lookup,) = config["scrape_configs"][0]["dns_sd_configs"]
+    assert (lookup["names"], lookup["port"]) == ([alias], 8002)
+
+
+def test_grafana_finds_its_dashboards_and_prometheus() -> None:
+    grafana = services()["grafana"]
+    mounted = dict(volume.split(":")[:2] for volume in grafana["volumes"])
+    provisioning = ROOT / "monitoring" / "grafana" / "provisioning"
+    provider = yaml.safe_load((provisioning / "dashboards" / "chattts.yml").read_text())
+    folder = provider["providers"][0]["options"]["path"]
+    assert folder == mounted["./monitoring/grafana/dashboards"]
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert str(home.parent) == folder
+    assert (ROOT / "monitoring" / "grafana" / "dashboards" / home.name).exists()
+    source = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    assert services()["prometheus"]["ports"][0].endswith(":9090")
+
+
+def test_grafana_has_viewers_and_an_administrator_only_with_a_password_from_a_file() -> None:
+    settings = services()["grafana"]["environment"]
+    assert settings["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert settings["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    added = load(COMPOSE_FILES[1])
+    changed = added["services"]["grafana"]["environment"]
+    (secret,) = added["secrets"]
+    assert changed["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{secret}"
+    assert not [name for name in settings | changed if name.endswith("PASSWORD")]
+
+
+def test_traces_go_to_the_collector_when_they_are_switched_on(service: dict[str, Any]) -> None:
+    flags = [word for word in service["command"] if word.startswith("--trace-config=")]
+    assert "--trace-config=level=OFF" in flags
+    assert "--trace-config=rate=0" in flags
+    assert "--trace-config=opentelemetry,url=http://jaeger:4318/v1/traces" in flags
+    assert services()["jaeger"]["profiles"] == ["otel"]
 
 
 def test_release_is_written_in_one_place() -> None:
