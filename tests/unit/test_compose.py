@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.resources
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,12 @@ def test_release_is_written_in_one_place() -> None:
 def test_release_has_the_fixes_that_we_rely_on() -> None:
     (release,) = RELEASE.findall(DOCKERFILE)
     assert release >= "26.04-py3"
+
+
+def test_dockerfile_has_no_lint() -> None:
+    command = [str(Path(sys.executable).with_name("hadolint")), str(ROOT / "build" / "Dockerfile")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_dockerfile_copies_files_that_exist_and_are_sent() -> None:
