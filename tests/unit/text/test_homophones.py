@@ -54,3 +54,10 @@ def test_only_characters_of_the_vocabulary_are_taken() -> None:
 
 def test_signboard_characters_of_extension_blocks_have_their_common_form() -> None:
     assert homophone("𠮷", StandInVocabulary()) == "吉"
+
+
+def test_a_rare_character_serves_only_where_it_may() -> None:
+    assert with_reading("liao3", StandInVocabulary()) is None
+    found = with_reading("liao3", StandInVocabulary(), with_rare=True)
+    assert found is not None
+    assert readings(found)[0] == "liao3"

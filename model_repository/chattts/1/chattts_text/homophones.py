@@ -16,8 +16,10 @@ _SYLLABLE = re.compile(r"([a-zü]+|ê)([1-5])")
 _NEUTRAL = "5"
 _VARIANTS = {"𠮷": "吉", "㐂": "喜"}
 """Characters on signboards that the dictionary lacks, and their common form."""
-_FIRST_ROW, _LAST_ROW = 0xB0, 0xD7
+_COMMON_ROWS = range(0xB0, 0xD8)
 """Rows of GB 2312 that hold its 3,755 most common characters."""
+_RARE_ROWS = range(0xD8, 0xF8)
+"""Those that hold its 3,008 others."""
 
 
 def syllable(written: str) -> str | None:
@@ -46,11 +48,18 @@ def readings(character: str) -> list[str]:
     return _readings(_dictionary().get(ord(common), ""))
 
 
-def with_reading(reading: str, vocabulary: Vocabulary) -> str | None:
-    """Return a common character that the vocabulary has and that is read so, or None."""
-    for candidate in _index().get(reading, ()):
-        if vocabulary.has(candidate):
-            return candidate
+def with_reading(reading: str, vocabulary: Vocabulary, with_rare: bool = False) -> str | None:
+    """Return a character that the vocabulary has and that is read so, or None.
+
+    Args:
+        reading: Such as "lü4".
+        vocabulary: What the model knows.
+        with_rare: Take a rare one where no common one is read so: 蓼 for liao3.
+    """
+    for is_rare in (False, True)[: 2 if with_rare else 1]:
+        for candidate in _index(is_rare).get(reading, ()):
+            if vocabulary.has(candidate):
+                return candidate
     return None
 
 
@@ -79,8 +88,8 @@ def _dictionary() -> dict[int, str]:
 
 
 @cache
-def _index() -> dict[str, list[str]]:
-    """Return the common characters by their most usual reading.
+def _index(is_rare: bool) -> dict[str, list[str]]:
+    """Return the common or the rare characters by their most usual reading.
 
     Those without another reading come first, among equals the one that is in more phrases.
     """
@@ -90,7 +99,7 @@ def _index() -> dict[str, list[str]]:
     for phrase in phrases_dict:
         num_phrases.update(phrase)
     index: dict[str, list[tuple[int, int, str]]] = {}
-    for first in range(_FIRST_ROW, _LAST_ROW + 1):
+    for first in _RARE_ROWS if is_rare else _COMMON_ROWS:
         for second in range(0xA1, 0xFF):
             character = bytes((first, second)).decode("gb2312", errors="ignore")
             known = readings(character) if len(character) == 1 else []

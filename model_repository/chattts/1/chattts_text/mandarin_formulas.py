@@ -211,9 +211,14 @@ def _roman_sign(place: Place) -> str:
     return cardinal(str(ROMAN_SIGNS.index(place.match[0]) % 12 + 1))
 
 
+_HAN_NUMERAL = re.compile("[一二三四五六七八九十]$")
+
+
 def _numbered(place: Place) -> str:
     """Read ① as 一; at the head of what it counts a pause follows."""
     words = cardinal(str(_NUMBERED[place.match["sign"]]))
+    if _HAN_NUMERAL.search(place.before):
+        words = "，" + words  # 步骤一②步骤二
     is_head = place.before[-1:] in ("", "\n", " ", "，", "。", "；", "：", "、", ",", ";", ":")
     return words + ("、" if is_head and place.after[:1].isalpha() else "")
 

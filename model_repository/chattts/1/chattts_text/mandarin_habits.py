@@ -38,7 +38,8 @@ def _height(place: Place) -> str:
 
 def _quarter(place: Place) -> str:
     """Read 2024Q3 and 24H1; the letter stays what it is."""
-    return f"{digits(place.match['y'])}年 {place.match['part']} {place.part('n')}"
+    year = place.match["y"]
+    return f"{digits(year)}{'年' if len(year) == 4 else ''} {place.match['part']} {place.part('n')}"
 
 
 def _power_of_ten(place: Place) -> str | None:

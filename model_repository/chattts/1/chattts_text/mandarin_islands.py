@@ -51,7 +51,7 @@ _PATTERNS = tuple(
         r"(?<![A-Za-z\d.])(?P<zh>\d{1,4}(?:\.\d{1,6})?(?:e[-+−]?|E[-+−])\d{1,3})(?![A-Za-z\d.])",
         rf"(?<![A-Za-z\d])(?P<zh>{CURRENCY} ?{_NUMBER}"
         r"(?:(?:[kKMBw]| ?(?:[mb]illion|thousand))(?![A-Za-z\d]))?)",
-        rf"(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
+        rf"(?!0[xX])(?P<zh>{_NUMBER} ?[xX] ?\d[\d.]{{0,30}}(?:{UNIT})?)(?![A-Za-z\d])",
         r"(?<!\d)(?P<zh>\d{17}[Xx])(?![A-Za-z\d])",
         rf"(?<![A-Za-z])[A-Z]{{1,3}}-?(?P<zh>\d{{1,5}})(?=[A-Z]? ?(?:{_NAMED_BY_NUMBER}))",
         rf"(?:{WEAK_CODE_WORDS}|{CODE_WORDS}){_LINK}[A-Za-z]{{1,8}}(?P<zh>-?\d{{1,16}})(?![A-Za-z\d])",
@@ -61,7 +61,8 @@ _PATTERNS = tuple(
         r"(?<![\dA-Za-z])(?P<zh>1080|2160|1440|720|480|360)[pPi](?![A-Za-z])",
         r"(?<![A-Za-z])PM ?(?P<zh>2\.5|10)(?![\dA-Za-z])",
         r"(?<![A-Za-z\d])(?:[A-Za-z]|[A-Z]{2,5})[\d²]?"
-        r"(?P<zh> ?[=≠≈<>≤≥] ?[-−]?(?:\d[\d.:/]{0,30}\d|\d)%?)(?![A-Za-z])",
+        r"(?P<zh> ?[=≠≈<>≤≥] ?[-−]?(?:\d[\d.:/]{0,30}\d|\d)"
+        r"(?:[eE][-+−]?\d{1,3}|%)?)(?![A-Za-z])",
         r"(?<![A-Za-z])[A-Z](?P<zh>\+\d{1,2})(?![A-Za-z\d])",
         r"维生素 ?[A-K](?P<zh>\d{1,2})(?!\d)",
         rf"(?P<zh>{ROMAN})",

@@ -89,6 +89,7 @@ def _bare_unit(place: Place) -> str | None:
 RULES: tuple[Rule, ...] = (
     rule("[〇○]", _zero),
     rule("[×*] ?(?=\\d)", lambda place: "乘" if place.said else None),
+    rule(r"×{2,4}(?!\d)", lambda place: None if place.said else "某" * len(place.match[0])),
     rule("[#＃]号?(?=键)", lambda place: "井号"),
     rule(r"#(?P<n>\d{1,12})(?![\d.])", _numbered),
     rule(r"-{1,2}>", lambda place: "到"),

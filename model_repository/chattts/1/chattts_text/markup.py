@@ -107,7 +107,7 @@ def _sounding(character: str, written: str, context: Context) -> str | None:
         reading = next((one for one in known if one[:-1] == reading[:-1]), reading)
     if known[:1] == [reading] and context.vocabulary.has(character):
         return character
-    return with_reading(reading, context.vocabulary)
+    return with_reading(reading, context.vocabulary, with_rare=True)
 
 
 def _tag(match: re.Match[str], context: Context) -> Iterator[Edit]:
