@@ -28,6 +28,7 @@ from chattts_pipeline import (
     LateEndings,
     LowLatency,
     Planner,
+    RetriedSpeech,
     Services,
     Settings,
     Speech,
@@ -39,8 +40,9 @@ from chattts_pipeline import (
     warm_up,
 )
 from chattts_voices import VoiceRegistry
-from triton_caller import Responses, RunningGauge, WarmUpAnswer
+from triton_caller import Responses, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
+from triton_records import Records, log_failure
 
 # How often a waiting request looks whether its caller has gone. A look costs 0.05 ms of the one
 # thread that Triton has for this model, so with many requests each looks less often.
@@ -93,7 +95,8 @@ class TritonPythonModel:
         self._late_endings = LateEndings()
         self._drain_file = os.environ.get(DRAIN_FILE_VARIABLE)
         self._version = int(args["model_version"])
-        self._running = RunningGauge(args["model_version"])
+        self._records = Records(self._settings, self._facts, self._checkpoint.sample_rate)
+        self._running = self._records.running
         self._stoppable: dict[str, Responses] = {}
         self._is_warm = threading.Event()
         self._is_ending = threading.Event()
@@ -151,6 +154,7 @@ class TritonPythonModel:
         self._readers.shutdown(wait=True)
         self._health.close()
         self._late_endings.close()
+        self._records.close()
         self._finished_calls.clear()
 
     def _guarded(
@@ -162,19 +166,24 @@ class TritonPythonModel:
         except SpeechError as error:
             responses.fail(error.code, error.message)
         except Exception as error:
-            pb_utils.Logger.log_error(f"chattts: {traceback.format_exc()}")
+            log_failure(traceback.format_exc())
             responses.fail("INTERNAL", f"{type(error).__name__}: {error}")
         return None
 
     def _accept(self, request: pb_utils.InferenceRequest, responses: Responses) -> None:
         received_at = time.monotonic()
         request_id = request.request_id() or uuid.uuid4().hex
+        record = self._records.open(request_id, responses.trace_id, received_at)
+        responses.record = record
         wanted = _checked(
             SpeechRequest.from_inputs,
             self._inputs(request),
             self._settings.max_text_characters,
             self._checkpoint.special_tokens,
         )
+        record.request = wanted
+        if not wanted.options.asks_for_speech:
+            responses.record = None
         if wanted.options.health:
             self._check_health(request_id, responses)
         elif wanted.options.list_voices:
@@ -256,14 +265,18 @@ class TritonPythonModel:
 
     def _begin(
         self, wanted: SpeechRequest, request_id: str, responses: Responses, received_at: float
-    ) -> Speech | None:
+    ) -> Speech | RetriedSpeech | None:
         """Work out what is to be said; None: nothing, the request is answered."""
         if wanted.options.dry_run:
             self._tell(request_id, responses, _checked(self._planner.dry_run, wanted))
             return None
         plan = _checked(self._planner.plan, wanted, request_id)
         responses.encode_as(wanted.encoding, wanted.stream)
-        return Speech(plan, self._services, responses, self._facts, received_at)
+        kind = RetriedSpeech if wanted.options.retry_quality else Speech
+        speech = kind(plan, self._services, responses, self._facts, received_at)
+        if responses.record:
+            responses.record.progress = speech.progress
+        return speech
 
     def _release_slot(self) -> None:
         self._running.add(-1)

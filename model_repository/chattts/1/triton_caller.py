@@ -1,4 +1,4 @@
-"""Who asked chattts, through Triton: responses, cancellation, and the count of running requests."""
+"""Who asked chattts, through Triton: responses, cancellation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
-from chattts_pipeline import AudioEncoder, FinalPause, FinishedCalls, LateEndings
+from chattts_pipeline import (
+    AudioEncoder,
+    FinalPause,
+    FinishedCalls,
+    LateEndings,
+    RequestRecord,
+    RunningGauge,
+    trace_id,
+)
 
 # Request parameter of chattts_unary: server 2.51 replaces the code of a BLS child's error by
 # INTERNAL, so the code has to travel in the message.
@@ -21,33 +29,11 @@ CODE_IN_ERRORS = "code_in_errors"
 # nothing but STOP stops it. Server 2.51 passes no cancellation on to BLS children.
 STOP_KEY, STOP = "stop_key", "stop"
 
+# Request parameter of whoever traces: W3C Trace Context. Its trace id is logged with the request.
+TRACEPARENT = "traceparent"
+
 # What the log says when the first speech failed; the embedded server's launcher looks for it.
 WARM_UP_FAILED = "chattts: warm-up failed: "
-
-RUNNING_METRIC = "chattts_running_requests"
-
-
-class RunningGauge:
-    """Requests that are being spoken, as a metric.
-
-    Whoever stops the server reads it: server 2.51 refuses BLS calls from SIGTERM on, so running
-    requests have to end before. One change at a time: two at once crash the server.
-    """
-
-    def __init__(self, version: str) -> None:
-        self._family = pb_utils.MetricFamily(
-            RUNNING_METRIC, "Requests that chattts is speaking", pb_utils.MetricFamily.GAUGE
-        )
-        self._metric = self._family.Metric(labels={"version": version})
-        self._lock = threading.Lock()
-        self.count = 0
-        """Requests that run now."""
-
-    def add(self, change: int) -> None:
-        """Count requests that begin (positive) or end."""
-        with self._lock:
-            self.count += change
-            self._metric.increment(change)
 
 
 class Responses:
@@ -73,6 +59,10 @@ class Responses:
         """By this the request can be stopped; empty: it cannot."""
         self.stops = str(parameters.get(STOP, ""))
         """The stop_key of the request that this one is to stop."""
+        self.trace_id = trace_id(parameters.get(TRACEPARENT))
+        """Of the caller's trace; empty: none was sent."""
+        self.record: RequestRecord | None = None
+        """Is told what is sent, of a request for speech."""
         self._is_stopped = False
         self._has_caller_gone = False
         self._finished_calls = finished_calls
@@ -112,6 +102,10 @@ class Responses:
             pb_utils.Tensor("metadata", _json(metadata)),
         ]
         self._send(pb_utils.InferenceResponse(tensors), is_final)
+        if self.record:
+            self.record.has_sent(len(samples), self._running.count)
+            if is_final:
+                self.record.end("OK")
 
     def fail(self, code: str, message: str) -> None:
         """End the request with an error; `code` as pb_utils.TritonError names it."""
@@ -123,6 +117,8 @@ class Responses:
             self._late_endings.add(lambda: self._send(response, is_final=True))
         else:
             self._send(response, is_final=True)
+        if self.record:
+            self.record.end(code)
 
     def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
         if is_final:

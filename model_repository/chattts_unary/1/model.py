@@ -17,6 +17,9 @@ import triton_python_backend_utils as pb_utils
 
 CHATTTS = "chattts"
 
+# Parameter of a caller who traces: W3C Trace Context.
+TRACEPARENT = "traceparent"
+
 CANCEL_POLL_S = 0.05
 """How often a waiting request looks whether its caller has gone."""
 
@@ -66,6 +69,9 @@ class TritonPythonModel:
         inputs = [tensor for tensor in tensors.values() if tensor is not None]
         # chattts begins its error messages with the code, which BLS in server 2.51 loses
         parameters = {"code_in_errors": True, "stop_key": stop_key}
+        given = json.loads(request.parameters() or "{}")
+        if TRACEPARENT in given:
+            parameters[TRACEPARENT] = str(given[TRACEPARENT])
         speech = self._thread.submit(self._ask, inputs, parameters, request.request_id())
         while wait([speech], CANCEL_POLL_S).not_done:
             if request.is_cancelled():

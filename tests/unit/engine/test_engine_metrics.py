@@ -2,47 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from chattts_engine.metrics import SPECS, EngineMetrics
 from chattts_engine.stats import EngineStats, Snapshot
-
-
-class FakeFamily:
-    """A family of Triton's; all that exist are in `made`."""
-
-    GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
-    made: dict[str, FakeFamily] = {}
-
-    def __init__(self, name: str, description: str, kind: str) -> None:
-        assert name not in self.made
-        self.kind = kind
-        self.metrics: dict[tuple[str, ...], FakeMetric] = {}
-        self.made[name] = self
-
-    def Metric(self, labels: dict[str, str], **more: Any) -> FakeMetric:
-        metric = self.metrics[tuple(labels.values())] = FakeMetric()
-        assert ("buckets" in more) == (self.kind == self.HISTOGRAM)
-        return metric
-
-
-class FakeMetric:
-    def __init__(self) -> None:
-        self.value = 0.0
-        self.observed: list[float] = []
-        self.num_calls = 0
-
-    def set(self, value: float) -> None:
-        self.value = value
-        self.num_calls += 1
-
-    def increment(self, value: float) -> None:
-        self.value += value
-        self.num_calls += 1
-
-    def observe(self, value: float) -> None:
-        self.observed.append(value)
+from fake_metrics import FakeFamily, FakeMetric
 
 
 @pytest.fixture

@@ -21,6 +21,13 @@ PARAMETERS = {
 def test_settings_are_read_and_tritons_own_keys_ignored() -> None:
     settings = Settings.from_parameters({**PARAMETERS, "EXECUTION_ENV_PATH": "/env"})
     assert settings == Settings(5000, 64, 2, 120, 12, 8)
+    assert (settings.metrics, settings.log_sampling, settings.log_text) == (True, 1.0, False)
+
+
+def test_what_is_counted_and_logged_is_read() -> None:
+    wanted = {"metrics": "false", "log_sampling": "0.25", "log_text": "true"}
+    settings = Settings.from_parameters(PARAMETERS | wanted)
+    assert (settings.metrics, settings.log_sampling, settings.log_text) == (False, 0.25, True)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +38,10 @@ def test_settings_are_read_and_tritons_own_keys_ignored() -> None:
         ({"max_streams": "many"}, "parameter max_streams: 'many' is not"),
         ({"max_segment_characters": "5"}, "parameter max_segment_characters: '5' is not"),
         ({"low_latency_first_steps": "0"}, "parameter low_latency_first_steps: '0' is not"),
+        ({"metrics": "yes"}, "parameter metrics: 'yes' is neither true nor false"),
+        ({"log_sampling": "1.5"}, "parameter log_sampling: '1.5' is outside 0 ... 1"),
+        ({"log_sampling": "nan"}, "parameter log_sampling: 'nan' is outside 0 ... 1"),
+        ({"log_sampling": "some"}, "parameter log_sampling: 'some' is outside 0 ... 1"),
     ],
 )
 def test_a_wrong_parameter_is_refused_by_name(changed: dict[str, str], message: str) -> None:

@@ -5,9 +5,14 @@ from .errors import ServerNotReadyError, SpeechError, child_error
 from .final_pause import FinalPause, LateEndings
 from .finished_calls import FinishedCalls
 from .health import Health
+from .journal import Journal
+from .metrics import RUNNING, SPECS, FrontMetrics, MetricTable, RunningGauge
+from .outcome import RequestRecord, trace_id
 from .pacing import LowLatency
 from .planner import Planner, read_lexicon
 from .request import SpeechRequest
+from .request_log import RequestLog
+from .retried_speech import RetriedSpeech
 from .services import Caller, Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
 from .speech import Speech
@@ -16,16 +21,25 @@ from .vocabulary import Vocabulary
 from .warm_up import WARM_UP_REQUEST, warm_up
 
 __all__ = [
+    "RUNNING",
+    "SPECS",
     "WARM_UP_REQUEST",
     "AudioEncoder",
     "Caller",
     "Checkpoint",
     "FinalPause",
     "FinishedCalls",
+    "FrontMetrics",
     "Health",
+    "Journal",
     "LateEndings",
     "LowLatency",
+    "MetricTable",
     "Planner",
+    "RequestLog",
+    "RequestRecord",
+    "RetriedSpeech",
+    "RunningGauge",
     "ServerNotReadyError",
     "Services",
     "Settings",
@@ -39,5 +53,6 @@ __all__ = [
     "VocoderSizes",
     "child_error",
     "read_lexicon",
+    "trace_id",
     "warm_up",
 ]

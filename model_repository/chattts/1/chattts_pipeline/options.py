@@ -30,6 +30,13 @@ class Options:
     """Bring all segments to one loudness."""
     carry_over: bool = False
     """The first segment is the audio prompt of the later ones."""
+    retry_quality: bool = False
+    """Speak once more, with a derived seed, where a fault is found; for one response only."""
+
+    @property
+    def asks_for_speech(self) -> bool:
+        """Whether the answer is speech."""
+        return not (self.list_voices or self.dry_run or self.health)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Options":

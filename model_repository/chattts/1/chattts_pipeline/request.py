@@ -122,6 +122,8 @@ class SpeechRequest:
         if (request.min_new_tokens or 0) > most:
             allowed = f"0 ... {most} (max_new_tokens)"
             raise ValueError(f"min_new_tokens: {request.min_new_tokens} is outside {allowed}")
+        if options.retry_quality and request.stream:
+            raise ValueError("options: retry_quality is True; needs stream false: one response")
         return request
 
 

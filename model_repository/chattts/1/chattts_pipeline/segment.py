@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .carry_over import AudioPrompt, carried_over
 from .errors import SpeechError
 from .prompts import code_prompt, has_same_words, refine_prompt
+from .quality import Reason, SegmentQuality
 from .request import DEFAULT_MAX_NEW_TOKENS, SpeechRequest
 from .services import Services, TokenChunk
 from .shaping import SegmentShape
@@ -114,7 +115,13 @@ class Segment:
         """It ends with finish reason "deadline" as soon as it starts."""
         self.audio_prompt = AudioPrompt(plan.voice.audio_prompt_codes, plan.voice.transcript)
         """What it continues from; to be changed before it starts."""
-        self._codes: list[NDArray[np.int32]] = []
+        self.quality = SegmentQuality(
+            services.sample_rate,
+            services.vocoder_sizes.samples_per_step,
+            plan.segments[index].estimated_s,
+        )
+        """Is shown its samples as the vocoder made them."""
+        self._codes: list[NDArray[np.int32]] = [np.zeros((0, NUM_CODEBOOKS), np.int32)]
         self._plan = plan
         self._services = services
         self._expires_at = expires_at
@@ -131,8 +138,7 @@ class Segment:
         self.has_begun = True
         self.queue_ms = chunk.queue_ms
         self.num_retries = chunk.num_retries
-        if self._plan.request.options.carry_over and self.index == 0:
-            self._codes.append(chunk.codes)
+        self._codes.append(chunk.codes)
         self.stream.append(chunk.hidden)
         self.finish_reason = chunk.finish_reason
         where = f"segment {self.index}"
@@ -146,6 +152,13 @@ class Segment:
     def carry_over(self) -> AudioPrompt:
         """Return what later segments continue from, once this one, the first, has ended."""
         return carried_over(self._codes, self.text)
+
+    def faults(self) -> tuple[Reason, ...]:
+        """Return what is wrong with the segment; nothing as long as it has not ended."""
+        if not self.finish_reason:
+            return ()
+        codes = np.concatenate(self._codes)
+        return self.quality.reasons(codes, self.finish_reason, self._min_new_tokens())
 
     def stop(self) -> None:
         """Make the token model stop working on this segment, if it is."""

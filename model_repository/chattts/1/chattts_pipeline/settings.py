@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ CHECKPOINT_FORMAT = 1
 
 # Keys of config.pbtxt that belong to Triton's Python backend.
 _TRITON_KEYS = frozenset({"EXECUTION_ENV_PATH", "FORCE_CPU_ONLY_INPUT_TENSORS"})
+
+# Of whole numbers, where it is not 1.
+_LOWEST = {"max_segment_characters": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,61 @@ class Settings:
     low_latency_first_steps: int
     """Steps of audio in the first piece with latency=low, at least 1."""
 
+    metrics: bool = True
+    """Count what requests come to; the running ones are counted anyway."""
+    log_sampling: float = 1.0
+    """Share of the requests that ended OK that are logged, 0 ... 1; others always are."""
+    log_text: bool = False
+    """Log what was said too."""
+
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, str]) -> "Settings":
         """Read the settings from key and text value.
 
         Raises:
-            ValueError: An unknown or missing key, or a value that is no whole number in its range.
+            ValueError: An unknown or missing key, or a value that is not in its range.
         """
-        lowest = {field.name: 1 for field in fields(cls)} | {"max_segment_characters": 16}
-        unknown = sorted(set(parameters) - set(lowest) - _TRITON_KEYS)
+        names = [field.name for field in fields(cls)]
+        unknown = sorted(set(parameters) - set(names) - _TRITON_KEYS)
         if unknown:
-            raise ValueError(f"parameter {unknown[0]}: unknown; allowed: {', '.join(lowest)}")
-        missing = sorted(set(lowest) - set(parameters))
+            raise ValueError(f"parameter {unknown[0]}: unknown; allowed: {', '.join(names)}")
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        missing = sorted(needed - set(parameters))
         if missing:
             raise ValueError(f"parameter {missing[0]}: missing")
-        return cls(**{key: _whole(key, parameters[key], low) for key, low in lowest.items()})
+        return cls(
+            **{name: _read(name, text) for name, text in parameters.items() if name in names}
+        )
+
+
+def _read(key: str, text: str) -> Any:
+    if key in ("metrics", "log_text"):
+        return _switch(key, text)
+    if key == "log_sampling":
+        return _share(key, text)
+    return _whole(key, text, _LOWEST.get(key, 1))
 
 
 def _whole(key: str, text: str, lowest: int) -> int:
     if not text.strip().isdecimal() or int(text) < lowest:
         raise ValueError(f"parameter {key}: {text!r} is not a whole number of at least {lowest}")
     return int(text)
+
+
+def _switch(key: str, text: str) -> bool:
+    if text.strip() not in ("true", "false"):
+        raise ValueError(f"parameter {key}: {text!r} is neither true nor false")
+    return text.strip() == "true"
+
+
+def _share(key: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"parameter {key}: {text!r} is outside 0 ... 1")
+    return share
 
 
 @dataclass(frozen=True, slots=True)

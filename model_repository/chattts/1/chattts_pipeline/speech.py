@@ -18,7 +18,9 @@ import numpy as np
 from .audio import FloatArray
 from .errors import SpeechError
 from .low_latency import LowLatencyStream
+from .outcome import Progress
 from .pacing import Pace
+from .quality import Reason, joined
 from .segment import Segment, SpeechPlan
 from .services import Caller, Services, TokenChunk
 from .streaming import AudioStream, SegmentStream, VocoderChunk
@@ -74,6 +76,7 @@ class Speech:
         self._num_samples = 0
         self._unsent: list[FloatArray] = []
         self._has_finished = False
+        self._faults: tuple[Reason, ...] | None = None
 
     def run(self) -> None:
         """Speak until the final response is sent.
@@ -99,6 +102,26 @@ class Speech:
         readers = {segment.reader for segment in self._segments if segment.reader}
         while wait(readers, timeout=CANCEL_REPEAT_S).not_done:
             self._stop()
+
+    def progress(self) -> Progress:
+        """Return how far it is spoken."""
+        return Progress(
+            voice=self._plan.voice.name,
+            seed=self._plan.seed,
+            finish_reasons=tuple(segment.finish_reason for segment in self._segments),
+            num_tokens=sum(segment.stream.num_steps for segment in self._segments),
+            queue_ms=self._queue_ms,
+            warnings=tuple(str(warning["code"]) for warning in self._warnings()),
+            quality=self._find_faults() if self._faults is None else self._faults,
+        )
+
+    def elapsed(self) -> dict[str, float | None]:
+        """Return the milliseconds from the request to its first audio, and until now."""
+        first = self._first_audio_at
+        return {
+            "first_audio_ms": None if first is None else self._ms_since(self._received_at, first),
+            "total_ms": self._ms_since(self._received_at, time.monotonic()),
+        }
 
     def _new_stream(self) -> AudioStream:
         sizes = self._services.vocoder_sizes
@@ -156,6 +179,7 @@ class Speech:
         stream, is_last_segment = segment.stream, segment.index == len(self._segments) - 1
         while chunk := stream.next_chunk(has_ended=bool(segment.finish_reason)):
             samples = stream.accept(*self._vocode(chunk))
+            segment.quality.push(samples)
             end = segment.finish_reason if stream.is_complete else ""
             samples = segment.shape.push(samples, end)
             if len(samples):
@@ -195,14 +219,15 @@ class Speech:
         return metadata | self._summary() if is_final else metadata
 
     def _summary(self) -> dict[str, Any]:
-        refine_warnings = [warning for segment in self._segments for warning in segment.warnings]
         options = self._plan.request.options
+        self._faults = self._find_faults()
         trimmed_ms = [segment.shape.trimmed_ms for segment in self._segments]
         return {
             "finish_reasons": [segment.finish_reason for segment in self._segments],
             "voice": self._plan.voice.name,
             "text_segments": [segment.text for segment in self._segments],
-            "warnings": [*self._plan.warnings, *refine_warnings],
+            "warnings": self._warnings(),
+            "quality": list(self._faults),
             "timings": self._timings(),
             "latency": self._plan.request.effective_latency,
             "speed": options.speed,
@@ -212,13 +237,22 @@ class Speech:
         }
 
     def _timings(self) -> dict[str, float | None]:
-        first = self._first_audio_at
         return {
-            "queue_ms": self._segments[0].queue_ms if self._segments else 0,
-            "first_audio_ms": None if first is None else self._ms_since(self._received_at, first),
-            "total_ms": self._ms_since(self._received_at, time.monotonic()),
+            "queue_ms": self._queue_ms,
+            **self.elapsed(),
             "audio_s": round(self._num_samples / self._services.sample_rate, 3),
         }
+
+    @property
+    def _queue_ms(self) -> int:
+        return self._segments[0].queue_ms if self._segments else 0
+
+    def _find_faults(self) -> tuple[Reason, ...]:
+        return joined([segment.faults() for segment in self._segments])
+
+    def _warnings(self) -> list[dict[str, Any]]:
+        refine_warnings = [warning for segment in self._segments for warning in segment.warnings]
+        return [*self._plan.warnings, *refine_warnings]
 
     @staticmethod
     def _ms_since(start: float, end: float) -> float:
