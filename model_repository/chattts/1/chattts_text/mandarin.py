@@ -27,7 +27,12 @@ _DIGIT_RULES = (
     + amounts.DIGIT_RULES
 )
 _SIGN_RULES = (
-    codes.PLUS_RULES + codes.SIGN_RULES + formulas.MINUS_RULES + amounts.FRONT_RULES + marks.RULES
+    habits.SIGN_RULES
+    + codes.PLUS_RULES
+    + codes.SIGN_RULES
+    + formulas.MINUS_RULES
+    + amounts.FRONT_RULES
+    + marks.RULES
 )
 _LETTER_RULES = (
     codes.LETTER_RULES + formulas.LETTER_RULES + amounts.LETTER_RULES + marks.LETTER_RULES

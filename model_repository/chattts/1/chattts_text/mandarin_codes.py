@@ -40,7 +40,8 @@ _FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")
 _FLOWN = re.compile(r" ?(?:次?航班|客机|次)")
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z0-9]{{0,5}}$")
 _ROOM = re.compile(
-    r" ?(?:室|房间?|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|[国省县]道|路|次列?车|医院)"
+    r" ?(?:室|房间?|合约|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|"
+    r"[国省县]道|路|次列?车|医院)"
 )
 _NAME = re.compile("[A-Za-z] $")
 _BUILDING = re.compile(r"(?:[座栋幢楼层]|单元) ?$")

@@ -147,6 +147,8 @@ def _years(place: Place) -> str | None:
         return None
     is_century = first[:2] in ("18", "19", "20") and second[:2] in ("18", "19", "20", "21")
     is_amount = place.follows(COUNTING) or place.follows(MEASURED)
+    if place.before[-1:] in ("(", "（") and place.after[:1] in (")", "）"):
+        return f"{digits(first)}到{digits(second)}"  # 明朝（1368—1644）
     if not place.follows(_YEAR_WORD) and (is_amount or not is_century):
         return None
     sep = place.match["sep"].strip()

@@ -67,12 +67,31 @@ def _choice(place: Place) -> str | None:
     return place.part("n") + "、" if _LIST_HEAD.search(place.before) else None
 
 
+def _day(place: Place) -> str | None:
+    """Read 9.1开课."""
+    month, day = int(place.match["mo"]), int(place.match["d"])
+    is_day = 1 <= month <= 12 and 1 <= day <= 31
+    return f"{place.part('mo')}月{place.part('d')}日" if is_day else None
+
+
 def _end_of_days(place: Place) -> str | None:
     """Read the end of 2024.7.26—8.11."""
-    month, day = int(place.match["mo"]), int(place.match["d"])
-    if not 1 <= month <= 12 or not 1 <= day <= 31 or not _FULL_DATE.search(place.before):
+    return _day(place) if _FULL_DATE.search(place.before) else None
+
+
+def _share(place: Place) -> str:
+    """Read the number of a share: 00700.HK."""
+    return digits(place.match["n"]) + "点"
+
+
+def _entrance(place: Place) -> str | None:
+    """Read A栋-3-501: no minus, and no range."""
+    if not re.search("(?:[栋座幢]|号楼|单元) ?$", place.before):
         return None
-    return f"{place.part('mo')}月{place.part('d')}日"
+    parts = place.match[0].strip("-−").split("-")
+    return "".join(
+        "杠" + (cardinal(one) if len(one) < 3 else digits(one, place.one)) for one in parts
+    )
 
 
 def _written_together(place: Place) -> str | None:
@@ -108,7 +127,8 @@ def _pace(place: Place) -> str | None:
 
 def _sprint(place: Place) -> str | None:
     """Read 10"5, the time of a hundred metres."""
-    is_time = _TIMING.search(place.before) or place.before.rstrip().endswith("米")
+    is_time = _TIMING.search(place.before) or place.follows(re.compile("的?成绩"))
+    is_time = is_time or place.before.rstrip().endswith("米")
     return f"{place.part('s')}秒{digits(place.match['f'])}" if is_time else None
 
 
@@ -141,7 +161,7 @@ _TIMING = re.compile("(?:配速|用时|耗时|时长|成绩|跑出|时间)[为�
 _NUMBERED = r"[(（] ?(?:(?P<n>\d{1,3})|(?P<han>[一二三四五六七八九十]{1,3})) ?[)）]"
 
 DIGIT_RULES: tuple[Rule, ...] = (
-    rule(r"(?:6{3,9}|5201314|520(?=[快表告]))(?!\d|[-.:/]\d)", _slang),
+    rule(r"(?:6{3,9}|5201314|1314520|520(?=[快表告]))(?!\d|[-.:/]\d)", _slang),
     rule(r"23{3,19}(?!\d|[-.:/]\d)", _slang),
     rule(r"(?P<n>\d{1,3})(?P<scale>[kw])(?P<rest>[1-9])(?![\dA-Za-z.])", _short_scale),
     rule(r"(?P<m>[12])m(?P<cm>\d\d)(?![\dA-Za-z])", _height),
@@ -154,6 +174,11 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<a>\d{1,6})[-−](?P<b>\d{1,6})(?![\d.:/-])", _less),
     rule(r"(?P<n>\d{1,3})\.(?=[A-D](?![A-Za-z\d.]))", _choice),
     rule(r"(?P<mo>\d{1,2})\.(?P<d>\d{1,2})(?![\d.])", _end_of_days),
+    rule(
+        r"(?P<mo>\d{1,2})\.(?P<d>\d{1,2})(?= ?(?:[开停]课|开学|开营|放假|上映|报名|入住|离店))",
+        _day,
+    ),
+    rule(r"(?P<n>\d{4,6})\.(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))", _share),
     rule(rf"(\d{{1,2}})\.(\d{{1,2}})({RANGE})(\d{{1,2}})\.(\d{{1,2}})(?![\d.])", _days),
     rule(r"(?P<m>\d{1,3})['′’] ?(?P<s>[0-5]\d)(?:[\"″”]|''|′′|’’)", _pace),
     rule(r"(?P<s>\d{1,2})(?:[\"″”]|''|′′|’’)(?P<f>\d{1,2})(?!\d)", _sprint),
@@ -170,7 +195,10 @@ DIGIT_RULES: tuple[Rule, ...] = (
 BRACKET_RULES: tuple[Rule, ...] = (
     rule(rf"(?<=第){_NUMBERED}(?=[项款条类种点目])", _bracketed_number),
     rule(rf"(?<=[一二三四五六七八九初高级]){_NUMBERED}(?=班)", _bracketed_number),
-    rule(r"[(（][03689]\d{5}(?=[)）])", _bracketed_code),
+    rule(r"[(（]\d{6}(?=[)）])", _bracketed_code),
     rule(r"[(（〔\[](?P<y>19[4-9]\d|20[0-4]\d)[)）〕\]](?! ?[人元个])", _bracketed_year),
 )
 """Rules at an opening bracket."""
+
+SIGN_RULES: tuple[Rule, ...] = (rule(r"[-−]\d{1,4}(?:-\d{1,5}){0,2}(?![\d.-])", _entrance),)
+"""Rules at a sign, before all others."""

@@ -65,6 +65,8 @@ _PATTERNS = tuple(
         r"(?:[eE][-+−]?\d{1,3}|%)?)(?![A-Za-z])",
         r"(?<![A-Za-z])[A-Z](?P<zh>\+\d{1,2})(?![A-Za-z\d])",
         r"维生素 ?[A-K](?P<zh>\d{1,2})(?!\d)",
+        r"(?<=[A-Za-z] )(?P<zh>\d{1,4})(?=[、和或及]\d)",
+        r"(?<![A-Za-z\d.])(?P<zh>\d{4,6}\.)(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))",
         rf"(?P<zh>{ROMAN})",
         rf"(?<=[{_NUMERALS}每])(?P<zh>[mgsh]| ?(?:{_LONG}))(?![A-Za-z\d])",
         rf"(?<=[元块次个万亿])/(?P<zh>{UNIT})",

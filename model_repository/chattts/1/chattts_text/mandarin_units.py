@@ -175,7 +175,7 @@ def _any_of(symbols: dict[str, str]) -> str:
 _UNIT = rf"(?:{_any_of(UNITS)})"
 _NO_GRADE = "(?<!A(?=[级景类座排区栋]))"  # 5A级景区 has no amperes
 
-UNIT = rf"{_UNIT}(?:/(?:\d{{1,4}} ?(?!m?[AVW](?![A-Za-z])))?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
+UNIT = rf"{_UNIT}(?:/(?:(?:10{{1,3}}|24) ?(?=[kmcglLh]))?{_UNIT})?(?![A-Za-z0-9²³]){_NO_GRADE}"
 """Regular expression of a unit, or of one unit per another."""
 
 CURRENCY = rf"(?:{_any_of(CURRENCIES)})"
@@ -200,7 +200,7 @@ COUNTER = re.compile(
     rf" ?(?:分(?!之)|层(?=楼)|次(?!元|方|函数|曲线|型|项)|人(?!转|称)|元(?!一次|二次|方程)|"
     rf"年(?!级)|周(?!目)|排(?! ?\d)|室(?=[\d一二三四]厅)|小时|小组|公[里斤尺分升顷]|平米|"
     rf"英[里尺寸镑]|海里|光年|平方|立方|摄氏|华氏|毫[米升克秒]|厘米|美[元金分]|"
-    rf"[欧日港韩]元|星期|礼拜|连[胜败冠]|半|面(?!向)|行(?!业|政)|毛|"
+    rf"[欧日港韩]元|星期|礼拜|连[胜败冠]|半|面(?!向)|大(?=[类块项优特亮看痛难法原因要人\d])|行(?!业|政)|毛|"
     rf"[{_COUNTERS}])"
 )
 """What makes a 2 before it 两; not 二月, 二号, 二楼, 二级, 二两."""
