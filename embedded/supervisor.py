@@ -32,6 +32,9 @@ STARTED, WELL = "started", "well"
 
 DRAIN_FILE_VARIABLE = "CHATTTS_DRAIN_FILE"
 """Environment variable of the server: as long as this file is there, the front refuses requests."""
+RESTARTS_VARIABLE = "CHATTTS_SERVER_RESTARTS"
+"""Environment variable of the server: how often it was started again. The front makes a metric of
+it, since nobody else here has an endpoint; a new supervisor counts from 0."""
 DRAIN_MARGIN_S = 10.0
 """Seconds for the server's own end after the running requests': a second per Python process."""
 
@@ -214,6 +217,7 @@ class Supervisor:
         self._tell = tell
         self._drain_file = server_traces.private_directory(os.getpid()) / "drain"
         self._has_been_well = False
+        self._num_restarts = 0
 
     def run(self) -> int:
         """Serve until an order has come, or the server has ended and must not be started again.
@@ -239,12 +243,17 @@ class Supervisor:
                 return code or 1
             if self._is_told_to_stop(_PAUSE_S * max(0, num_quick - 1)):
                 return code
+            self._num_restarts += 1
             self._log("the server is started again")
 
     def _serve_once(self) -> int:
         """Start the server and stay until it has ended with all its processes."""
         job = self._job
-        environment = job.environment | {DRAIN_FILE_VARIABLE: str(self._drain_file)}
+        environment = {
+            **job.environment,
+            DRAIN_FILE_VARIABLE: str(self._drain_file),
+            RESTARTS_VARIABLE: str(self._num_restarts),
+        }
         server = start_server(job.command, environment, job.working_directory, job.log_file)
         self._tell(STARTED, server.pid)
         ended = os.pidfd_open(server.pid)

@@ -151,6 +151,13 @@ def test_logits_that_are_not_finite_end_their_request_alone(weights: Path) -> No
     assert_same(run_together(engine, requests), {**wanted, culprit: (tokens[:7], hidden[:7])})
 
 
+def test_an_engine_without_a_gpu_shows_no_gpu_memory(weights: Path) -> None:
+    engine = make_engine(weights)
+    assert isinstance(engine.runner, FusedRunner)
+    snapshot = engine.snapshot()
+    assert (snapshot.gpu_used_bytes, snapshot.gpu_limit_bytes) == (0, 0)
+
+
 def test_a_device_error_says_that_the_runner_is_dead(weights: Path) -> None:
     runner: Any = make_engine(weights).runner
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from server_processes import children, is_alive
-from supervisor import MAX_QUICK_ENDS, STOP, Job
+from supervisor import MAX_QUICK_ENDS, RESTARTS_VARIABLE, STOP, Job
 from unit.embedded.guards import DEADLINE_S, Guard, fake_job, wait_until
 
 StartGuard = Callable[[Job], Guard]
@@ -37,6 +37,13 @@ def started(told: Path) -> list[int]:
     return [int(line) for line in (told / "starts").read_text().split()]
 
 
+def num_restarts(server_pid: int) -> int:
+    """How often it was started again, as a server is told."""
+    environment = Path(f"/proc/{server_pid}/environ").read_bytes().decode().split("\0")
+    (value,) = (line for line in environment if line.startswith(f"{RESTARTS_VARIABLE}="))
+    return int(value.partition("=")[2])
+
+
 def end_at_the_next_check(told: Path) -> None:
     """Let the server end after it was asked how it is, with exit code 3."""
     (told / "code").write_text("3")
@@ -51,6 +58,7 @@ def assert_well(guard: Guard, told: Path) -> None:
 
 def test_server_that_has_ended_is_started_again(start_guard: StartGuard, told: Path) -> None:
     guard = start(start_guard, told)
+    assert num_restarts(guard.server_pid) == 0
     end_at_the_next_check(told)
     second = guard.says("started")
     (told / "code").unlink()
@@ -58,6 +66,7 @@ def test_server_that_has_ended_is_started_again(start_guard: StartGuard, told: P
     guard.wait_for_log("the server ended by itself with exit code 3")
     guard.wait_for_log("the server is started again")
     wait_until(lambda: second in started(told))
+    assert num_restarts(second) == 1
     assert not guard.region.exists()  # what it left in shared memory
     assert_well(guard, told)
 

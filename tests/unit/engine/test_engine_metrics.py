@@ -62,3 +62,11 @@ def test_what_did_not_change_costs_nothing(metrics: EngineMetrics) -> None:
     assert metric("sequences_running", "0").num_calls == 1
     assert metric("engine_steps_total", "0").num_calls == 1
     assert metric("requests_waiting", "2").num_calls == 2  # 0 at first
+
+
+def test_gpu_memory_is_shown_only_where_there_is_a_gpu(metrics: EngineMetrics) -> None:
+    metrics.take_snapshot(0, Snapshot())
+    metrics.take_snapshot(1, Snapshot(gpu_used_bytes=3, gpu_limit_bytes=4))
+    for name, value in (("used", 3), ("limit", 4)):
+        assert list(FakeFamily.made[f"chattts_gpu_memory_{name}_bytes"].metrics) == [("2", "1")]
+        assert metric(f"gpu_memory_{name}_bytes", "1").value == value

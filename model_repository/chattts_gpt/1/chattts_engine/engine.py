@@ -102,12 +102,15 @@ class Engine:
 
     def snapshot(self) -> Snapshot:
         """Return the numbers that an operator watches."""
+        gpu_used, gpu_limit = self._fused.gpu_memory() if self._fused else (0, 0)
         return Snapshot(
             num_running=len(self.scheduler.running),
             num_kv_blocks=self.block_manager.num_blocks,
             num_kv_blocks_used=self.block_manager.num_used,
             kv_fragmentation=self.block_manager.fragmentation(self.scheduler.running),
             resident_bytes=resident_bytes(),
+            gpu_used_bytes=gpu_used,
+            gpu_limit_bytes=gpu_limit,
             num_steps=self.stats.num_steps,
             num_generated_tokens=self.stats.num_generated_tokens,
             num_prefilled_tokens=self.stats.num_prefilled_tokens,

@@ -50,6 +50,16 @@ GAUGES = {
         "chattts_engine_resident_memory_bytes", "Resident memory of the engine's process"
     ),
 }
+GPU_GAUGES = {
+    "gpu_used_bytes": _gauge(
+        "chattts_gpu_memory_used_bytes", "GPU memory that the engine has taken; only on a GPU"
+    ),
+    "gpu_limit_bytes": _gauge(
+        "chattts_gpu_memory_limit_bytes",
+        "GPU memory up to which the engine may fill its device; only on a GPU",
+    ),
+}
+"""Gauges that an engine on a CPU does not have."""
 COUNTERS = {
     "num_steps": _counter("chattts_engine_steps_total", "Engine steps"),
     "num_generated_tokens": _counter("chattts_generated_tokens_total", "Tokens generated"),
@@ -71,7 +81,7 @@ BATCH = MetricSpec(
 WAITING = _gauge(
     "chattts_requests_waiting", "Requests that wait for an engine", ("version", "priority")
 )
-SPECS = (*GAUGES.values(), *COUNTERS.values(), DEATHS, BATCH, WAITING)
+SPECS = (*GAUGES.values(), *GPU_GAUGES.values(), *COUNTERS.values(), DEATHS, BATCH, WAITING)
 
 
 class EngineMetrics:
@@ -97,7 +107,8 @@ class EngineMetrics:
     def take_snapshot(self, index: int, snapshot: Snapshot) -> None:
         """Show an engine's numbers; counters go on when a new engine counts from 0 again."""
         engine = str(index)
-        for key, spec in GAUGES.items():
+        gauges = GAUGES | GPU_GAUGES if snapshot.gpu_limit_bytes else GAUGES
+        for key, spec in gauges.items():
             self._set(spec, engine, getattr(snapshot, key))
         self._metric(DEATHS, engine)
         for key, spec in COUNTERS.items():

@@ -79,6 +79,9 @@ class FusedRunner(Runner, Protocol):
     max_fused_steps: int
     """Most steps per call, at least 1."""
 
+    def gpu_memory(self) -> tuple[int, int]:
+        """Return the bytes that it has taken of its GPU and may take; zeros without a GPU."""
+
     def decode_steps(
         self, sequences: SequenceOf[Sequence], rows: SamplingRows, num_steps: int
     ) -> DecodedSteps:

@@ -49,6 +49,10 @@ class Snapshot:
     """Share of the positions of used blocks that hold no token, 0 ... 1; 0 if none is used."""
     resident_bytes: int = 0
     """Memory of the engine's process."""
+    gpu_used_bytes: int = 0
+    """Memory of the engine on its GPU."""
+    gpu_limit_bytes: int = 0
+    """What it may use there; 0: it computes on the CPU."""
     num_steps: int = 0
     num_generated_tokens: int = 0
     num_prefilled_tokens: int = 0

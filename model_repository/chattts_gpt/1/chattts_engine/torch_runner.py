@@ -54,6 +54,7 @@ class TorchRunner:
         self.max_fused_steps = options.max_fused_steps
         self._gpt = gpt
         self._device = options.device
+        self._gpu_share = options.gpu_memory_utilization if options.is_cuda else 0.0
         ops = _operations(options)
         with self._computing():
             tensors = load_weights(weights, gpt, options.device, getattr(torch, options.dtype_name))
@@ -99,6 +100,13 @@ class TorchRunner:
                 tokens.append(drawn[0])
                 hidden.append(drawn[1])
         return DecodedSteps(np.concatenate(tokens, axis=1), np.concatenate(hidden, axis=1))
+
+    def gpu_memory(self) -> tuple[int, int]:
+        """See FusedRunner."""
+        if not self._gpu_share:
+            return 0, 0
+        total = torch.cuda.get_device_properties(self._device).total_memory
+        return torch.cuda.memory_reserved(self._device), int(total * self._gpu_share)
 
     def release(self, sequence: Sequence) -> None:
         """See Runner. Nothing to do: a block's next owner overwrites what it reads."""
