@@ -1,0 +1,1 @@
+"""A real Prometheus beside a server, and what it says about it."""
