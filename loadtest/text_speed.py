@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
 
     generator = random.Random(arguments.seed)
-    limits = SegmentLimits(max_characters=400, seconds=20.0)
+    limits = SegmentLimits(max_characters=400, joined_s=20.0)
     front_end = FrontEnd(TokenizerVocabulary(arguments.tokenizer), {}, limits)
     front_end.prepare(generate(WARM_UP_CHARACTERS, generator), Switches())
     found = {length: measure(front_end, length, generator) for length in arguments.lengths}

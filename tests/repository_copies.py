@@ -16,7 +16,7 @@ def copy_repository(source: Path, target: Path, **parameters: int) -> Path:
     shutil.copytree(source, target)
     configs = {path: path.read_text() for path in target.glob("*/config.pbtxt")}
     for key, value in parameters.items():
-        pattern = rf'(key: "{key}" value: {{ string_value: )"\d+"'
+        pattern = rf'(key: "{key}" value: {{ string_value: )"\w+"'
         num_changed = 0
         for path, text in configs.items():
             configs[path], num_here = re.subn(pattern, rf'\1"{value}"', text)

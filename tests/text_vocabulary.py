@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("CHATTTS_TOKENIZER", ROOT.parent / "shared" / "chattts-tokenizer"))
 """Folder with the published tokenizer.json; it is not ours to ship."""
 
-LIMITS = SegmentLimits(max_characters=400, seconds=20.0)
+LIMITS = SegmentLimits(max_characters=400, joined_s=20.0)
 
 _MARKS = "，。、；：？！（）《》【】「」『』〈〉·～〇"
 _MISSING_HAN = "踽犇毖讣貉硷侩岿谰傈螟镊沤耪泅僳酞誊锨铱锗诌"

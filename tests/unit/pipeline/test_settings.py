@@ -31,6 +31,14 @@ def test_what_is_counted_and_logged_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "seconds"), [("auto", None), (" auto ", None), ("0", 0), ("7", 7)]
+)
+def test_the_length_of_joined_sentences_is_read(text: str, seconds: int | None) -> None:
+    settings = Settings.from_parameters(PARAMETERS | {"segment_seconds": text})
+    assert settings.segment_seconds == seconds
+
+
+@pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"max_stream": "1"}, "parameter max_stream: unknown; allowed: max_text_characters"),
@@ -38,6 +46,7 @@ def test_what_is_counted_and_logged_is_read() -> None:
         ({"max_streams": "many"}, "parameter max_streams: 'many' is not"),
         ({"max_segment_characters": "5"}, "parameter max_segment_characters: '5' is not"),
         ({"low_latency_first_steps": "0"}, "parameter low_latency_first_steps: '0' is not"),
+        ({"segment_seconds": "-1"}, "parameter segment_seconds: '-1' is not a whole number"),
         ({"metrics": "yes"}, "parameter metrics: 'yes' is neither true nor false"),
         ({"log_sampling": "1.5"}, "parameter log_sampling: '1.5' is outside 0 ... 1"),
         ({"log_sampling": "nan"}, "parameter log_sampling: 'nan' is outside 0 ... 1"),

@@ -149,3 +149,12 @@ def test_segments_joined_are_the_whole_text_and_none_is_too_long(text: str, seco
     lengths = [len(segment.text.replace("[laugh]", ".")) for segment in found]
     assert all(0 < length <= LIMIT for length in lengths)
     assert all(0 <= one.start <= one.end for one in found)
+
+
+def test_no_segment_is_longer_than_the_model_can_speak() -> None:
+    han, mixed = "很" * 390, "很" * 150 + "a" * 150
+    for text in (han, mixed):
+        found = segments(text, SegmentLimits(400, 0.0))
+        assert len(found) > 1
+        assert max(segment.estimated_s for segment in found) <= 30.0
+        assert "".join(segment.text for segment in found) == text

@@ -4,6 +4,7 @@ import json
 import secrets
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ DRAWN_SEED_BITS = 53
 
 MAX_LEXICON_ENTRIES = 20_000
 """Of the operator's lexicon."""
+
+LONGEST_LEARNT_SENTENCE_S = 8.0
+"""Longest speech in one go of a voice that learnt single sentences, in seconds."""
 
 NO_WORDS = "text: nothing in it can be spoken; allowed: at least one word or number"
 _NO_WORDS_WARNING = {"code": "no_speakable_text", "message": "nothing in the text can be spoken"}
@@ -45,8 +49,7 @@ class Planner:
         vocabulary: Vocabulary,
         lexicon: Mapping[str, str],
     ) -> None:
-        limits = SegmentLimits(settings.max_segment_characters, checkpoint.segment_seconds)
-        self._front_end = FrontEnd(vocabulary, lexicon, limits)
+        self._front_end = FrontEnd(vocabulary, lexicon, _limits(settings, checkpoint))
         self._voices = voices
         self._vocabulary = vocabulary
 
@@ -97,6 +100,14 @@ class Planner:
     def _unknown_words(self, prepared: PreparedText) -> list[dict[str, Any]]:
         words = self._vocabulary.unknown_words(prepared.spoken)
         return [outside_vocabulary_warning(words)] if words else []
+
+
+def _limits(settings: Settings, checkpoint: Checkpoint) -> SegmentLimits:
+    wanted_s, learnt_s = settings.segment_seconds, checkpoint.segment_seconds
+    limits = SegmentLimits(
+        settings.max_segment_characters, joined_s=learnt_s if wanted_s is None else wanted_s
+    )
+    return limits if learnt_s else replace(limits, longest_s=LONGEST_LEARNT_SENTENCE_S)
 
 
 def read_lexicon(path: Path) -> dict[str, str]:

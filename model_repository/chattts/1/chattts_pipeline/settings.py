@@ -11,6 +11,8 @@ CHECKPOINT_FORMAT = 1
 # Keys of config.pbtxt that belong to Triton's Python backend.
 _TRITON_KEYS = frozenset({"EXECUTION_ENV_PATH", "FORCE_CPU_ONLY_INPUT_TENSORS"})
 
+AUTO = "auto"
+
 # Of whole numbers, where it is not 1.
 _LOWEST = {"max_segment_characters": 16}
 
@@ -32,6 +34,8 @@ class Settings:
     low_latency_first_steps: int
     """Steps of audio in the first piece with latency=low, at least 1."""
 
+    segment_seconds: int | None = None
+    """Sentences are joined up to about this much speech, 0: none are; None: as the weights like."""
     metrics: bool = True
     """Count what requests come to; the running ones are counted anyway."""
     log_sampling: float = 1.0
@@ -62,6 +66,8 @@ class Settings:
 def _read(key: str, text: str) -> Any:
     if key in ("metrics", "log_text"):
         return _switch(key, text)
+    if key == "segment_seconds":
+        return None if text.strip() == AUTO else _whole(key, text, 0)
     if key == "log_sampling":
         return _share(key, text)
     return _whole(key, text, _LOWEST.get(key, 1))

@@ -7,7 +7,7 @@ from .front_end import FrontEnd, PreparedText
 from .segments import SegmentLimits
 from .switches import OPTION_NAMES, Language, Switches
 
-LIMITS = SegmentLimits(max_characters=120, seconds=20.0)
+LIMITS = SegmentLimits(max_characters=400, joined_s=20.0)
 """Those of chattts/config.pbtxt and of a checkpoint that speaks more than single sentences."""
 
 

@@ -34,8 +34,10 @@ class SegmentLimits:
 
     max_characters: int
     """Hard limit, in characters of the spoken text; a control token counts as one."""
-    seconds: float
-    """Sentences are joined up to about this much estimated audio; 0: each is its own segment."""
+    joined_s: float
+    """Sentences are joined up to about this much estimated speech; 0: each is its own segment."""
+    longest_s: float = 30.0
+    """A sentence of more estimated speech is cut: 2048 steps of the token model are 44 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,20 @@ def _sentences(text: str, start: int, end: int, limits: SegmentLimits | None) ->
             yield _Piece(start, end)
         return
     for sentence in sentences(text, start, end):
-        for part in limited(text, *sentence, limits.max_characters):
+        for part in _limited(text, *sentence, limits):
             yield _Piece(*part)
+
+
+def _limited(text: str, start: int, end: int, limits: SegmentLimits) -> Iterator[tuple[int, int]]:
+    """Cut a sentence into parts that are short enough, in characters and in seconds."""
+    most, length_s = limits.max_characters, estimated_s(text[start:end])
+    if length_s > limits.longest_s:
+        most = min(most, max(1, int((end - start) * limits.longest_s / length_s)))
+    if end - start <= most:
+        yield start, end
+        return
+    for part in limited(text, start, end, most):
+        yield from _limited(text, *part, limits)
 
 
 def _joined(text: str, pieces: list[_Piece], limits: SegmentLimits) -> list[_Piece]:
@@ -137,7 +151,7 @@ def _joined(text: str, pieces: list[_Piece], limits: SegmentLimits) -> list[_Pie
         last = joined[-1] if joined else None
         if last and piece.end - last.start <= limits.max_characters:
             is_beside = len(joined) > 1 and not last.pause_ms
-            fits = is_beside and seconds + piece_s <= limits.seconds
+            fits = is_beside and seconds + piece_s <= limits.joined_s
             if fits or not (is_speakable(words) and is_speakable(text[last.start : last.end])):
                 last.end = piece.end
                 last.pause_ms = min(last.pause_ms + piece.pause_ms, MAX_PAUSE_MS)
