@@ -57,6 +57,12 @@ def http_stream(target: Target, repertoire: Repertoire, chance: Random) -> Outco
     return Outcome.OK
 
 
+def shaped(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
+    """Stream, or ask at once, what is written out before and filtered after."""
+    ask = chance.choice((_read_stream, _ask_at_once))
+    return ask(target.grpc, chance.choice(repertoire.shaped), chance.choice(PRIORITIES))
+
+
 def slow_reader(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
     """Read a chunk, sleep, read the next."""
     utterance = chance.choice(repertoire.short)

@@ -15,7 +15,16 @@ from .outcomes import Outcome, WrongAnswerError
 from .utterances import Repertoire
 
 _TEXT = "the server is working"
-_TEXTS = ("", " \n ", "x" * 5001, "[laugh]", "[Stts]hello[Ptts]", "...!?")
+_TEXTS = (
+    "",
+    " \n ",
+    "x" * 5001,
+    "[laugh]",
+    "[Stts]hello[Ptts]",
+    "...!?",
+    "<speak>one<audio/></speak>",
+    "one<break time='11s'/>",
+)
 _OPTIONS: tuple[tuple[str, SpeechOptions], ...] = (
     ("voice", {"voice": "nobody"}),
     ("style", {"style": "slowly"}),
@@ -29,6 +38,8 @@ _OPTIONS: tuple[tuple[str, SpeechOptions], ...] = (
     ("priority", {"priority": 9}),
     ("deadline_ms", {"deadline_ms": -1}),
     ("options", {"options": {"volume": 11}}),
+    ("options", {"options": {"speed": 3}}),
+    ("options", {"options": {"lexicon": {"": "x"}}}),
 )
 _SHAPES: tuple[dict[str, Any], ...] = (
     {"seed": [1, 2]},

@@ -170,7 +170,7 @@ class _Soak:
         """Compare the references with what the server makes of them now."""
         try:
             with ChatTTSClient(self._server.grpc_url, timeout_s=LIMIT_S) as client:
-                for utterance in (*self._repertoire.short, *self._repertoire.long):
+                for utterance in self._repertoire.all:
                     audio = client.synthesize(utterance.text, **utterance.options)
                     utterance.check_whole(audio.samples)
         except (ChatTTSError, WrongAnswerError) as error:

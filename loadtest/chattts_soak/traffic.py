@@ -34,6 +34,7 @@ KINDS: Mapping[str, tuple[int, Kind]] = {
     "unary grpc": (4, good.unary_grpc),
     "http stream": (2, good.http_stream),
     "long": (3, good.long),
+    "shaped": (4, good.shaped),
     "slow reader": (4, good.slow_reader),
     "late reader": (2, good.late_reader),
     "low latency": (4, good.low_latency),

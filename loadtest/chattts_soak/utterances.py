@@ -73,13 +73,21 @@ class Repertoire:
     """One segment each, up to 3 seconds of audio."""
     long: Sequence[Utterance]
     """Many segments."""
+    shaped: Sequence[Utterance]
+    """What the text front end has to write out, with the filters behind the vocoder."""
+
+    @property
+    def all(self) -> Sequence[Utterance]:
+        """Every one."""
+        return (*self.short, *self.long, *self.shaped)
 
     @classmethod
     def speak(cls, client: ChatTTSClient, context_steps: int) -> Repertoire:
         """Let the server say everything once, one after the other."""
         short = tuple(_spoken(client, one, context_steps) for one in _short_requests())
         long = tuple(_spoken(client, one, context_steps) for one in _long_requests())
-        return cls(short, long)
+        shaped = tuple(_spoken(client, one, context_steps) for one in _shaped_requests())
+        return cls(short, long, shaped)
 
 
 def _short_requests() -> Iterator[tuple[str, SpeechOptions]]:
@@ -98,6 +106,14 @@ def _short_requests() -> Iterator[tuple[str, SpeechOptions]]:
 def _long_requests() -> Iterator[tuple[str, SpeechOptions]]:
     yield _LONG_TEXT, {"seed": 200, "min_new_tokens": 60, "max_new_tokens": 60}
     yield _LONGEST_TEXT, {"seed": 201, "min_new_tokens": 12, "max_new_tokens": 12}
+
+
+def _shaped_requests() -> Iterator[tuple[str, SpeechOptions]]:
+    steps: SpeechOptions = {"seed": 300, "min_new_tokens": 60, "max_new_tokens": 60}
+    text = "The 3:20 train costs $4.50. <break time='200ms'/> 温度是-5℃，2个人。"
+    yield text, {**steps, "options": {"speed": 1.3}}
+    yield text, {**steps, "options": {"speed": 0.8, "trim": True, "level": True}}
+    yield "# Read\n- *this* ☃ page", {**steps, "options": {"input_format": "auto", "level": True}}
 
 
 def _spoken(
