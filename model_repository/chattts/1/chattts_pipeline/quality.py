@@ -30,8 +30,8 @@ FULL_SCALE = 0.999
 MAX_CLIPPED_SHARE = 0.001
 """Of the samples at full scale: a few peaks are not heard, a hundredth crackles."""
 
-SHORTEST_RATIO = 0.35
-SHORTEST_MARGIN_S = 0.3
+SHORTEST_RATIO = 0.5
+SHORTEST_MARGIN_S = 0.1
 LONGEST_RATIO = 2.5
 LONGEST_MARGIN_S = 2.0
 """Speech takes between SHORTEST_RATIO * estimate - SHORTEST_MARGIN_S and LONGEST_RATIO * estimate +
