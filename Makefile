@@ -7,10 +7,10 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: help demo serve bench soak test check clean
+.PHONY: help demo serve bench soak loadtest perf dashboard-preview test check clean
 
 help: ## What there is
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
 
 demo: .venv/.installed-serve ## From nothing to a WAV: install, build, serve, speak
 	$(BIN)/python embedded/demo.py --checkpoint $(CHECKPOINT) --precision $(PRECISION)
@@ -24,6 +24,15 @@ bench: .venv/.installed-bench ## Full size, side by side with a baseline: table,
 
 soak: .venv/.installed-bench ## 20 minutes of mixed and hostile traffic; nothing may grow, fail or be lost
 	$(BIN)/python loadtest/soak.py
+
+loadtest: .venv/.installed-load ## Locust at 1 to 64 users: loadtest-results/report.html, table, profile; one JSON line
+	$(BIN)/python loadtest/loadtest.py
+
+perf: .venv/.installed-bench ## perf_analyzer on the speech model and the vocoder, 1 to 64 at once; one JSON line
+	$(BIN)/python loadtest/perf.py
+
+dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard of a run, asked from a real Prometheus
+	$(BIN)/python loadtest/dashboard_preview.py
 
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest
@@ -43,6 +52,7 @@ clean: ## Remove the environment and the built repository; checkpoints stay
 # constraints.txt pins every package, also the indirect ones.
 .venv/.installed-serve: EXTRAS = serve
 .venv/.installed-bench: EXTRAS = bench
+.venv/.installed-load: EXTRAS = load
 .venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

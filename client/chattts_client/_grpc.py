@@ -42,8 +42,10 @@ from ._protocol import (
     SpeechRequest,
 )
 
-# A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB.
+# A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB. And equal
+# channels of a process would share one connection, which a load balancer gives to one server.
 _CHANNEL_OPTIONS = (
+    ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
 )

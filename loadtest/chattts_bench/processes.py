@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import threading
 from collections.abc import Sequence
@@ -85,10 +86,19 @@ def peak_rss(processes: Sequence[psutil.Process]) -> int:
     return total
 
 
+def processor_name() -> str:
+    """What /proc/cpuinfo calls the processor."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    name = re.search(r"model name\s*:\s*(.+)", lines)
+    return name[1] if name else platform.machine()
+
+
 class MemoryPeak:
     """Samples the memory of a server's tree while its block runs; keeps the largest sums."""
 
-    def __init__(self, server_pid: int) -> None:
+    def __init__(self, server_pid: int, sample_s: float = _SAMPLE_S) -> None:
+        """Prepare to look every `sample_s` seconds, which takes some milliseconds each time."""
+        self._sample_s = sample_s
         self.peak = Memory(0, 0)
         self._processes = server_tree(server_pid)
         self._is_over = threading.Event()
@@ -111,5 +121,5 @@ class MemoryPeak:
         while True:
             now = memory(self._processes)
             self.peak = Memory(max(self.peak.rss, now.rss), max(self.peak.pss, now.pss))
-            if self._is_over.wait(_SAMPLE_S):
+            if self._is_over.wait(self._sample_s):
                 return

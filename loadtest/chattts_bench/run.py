@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import exactness, prepare, speech, targets, upkeep
+from . import exactness, prepare, processes, speech, targets, upkeep
 from .built import Built
 from .cases import BaselineContestant, Contestant, EngineContestant, ServerContestant, run_cases
 from .floor import MachineMeter, StepCost
@@ -49,7 +47,7 @@ def run(options: Options) -> dict[str, Any]:
     first = next(iter(builds.values()))
     report: dict[str, Any] = {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": _processor(),
+        "processor": processes.processor_name(),
         "cores": len(os.sched_getaffinity(0)),
         "checkpoint": first.gpt["checkpoint"],
         "untrained": first.gpt["untrained"],
@@ -184,12 +182,6 @@ def _engine_worker(
     python = Path(sys.executable)
     with Worker(python, module, arguments, log, [built.engine_code]) as worker:
         yield worker
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    name = re.search(r"model name\s*:\s*(.+)", lines)
-    return name[1] if name else platform.machine()
 
 
 def _say(line: str) -> None:

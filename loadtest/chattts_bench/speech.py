@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 from chattts_client import ChatTTSClient, Summary
+from chattts_load.playback import Playback
 from launcher import EmbeddedServer
 from numpy.typing import NDArray
 
@@ -56,12 +57,7 @@ class Spoken:
     @property
     def waited_s(self) -> float:
         """Seconds that playback which begins with the first chunk waits for later ones."""
-        played_until_s, waited_s = self.arrivals_s[0], 0.0
-        for arrival_s, duration_s in zip(self.arrivals_s, self.durations_s, strict=True):
-            gap_s = max(0.0, arrival_s - played_until_s)
-            waited_s += gap_s
-            played_until_s += gap_s + duration_s
-        return waited_s
+        return sum(Playback(self.arrivals_s, self.durations_s).waits_s)
 
     @property
     def is_ahead_of_playback(self) -> bool:

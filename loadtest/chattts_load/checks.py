@@ -1,0 +1,91 @@
+"""Two checks of a load test's own figures: a second client, and a prediction against a real run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .figures import figures
+from .locust_process import Target, start_locust
+from .profile import Profile
+from .records import Record, ended_within
+from .shapes import Shape
+from .simulation import simulate
+
+_FOLDER = Path(__file__).resolve().parents[1]
+
+
+def against_a_second_client(
+    folder: Path, target: Target, streams: int, seconds: float, settle_s: float
+) -> dict[str, Any]:
+    """Let locust and the plain client of probe.py speak at once, the same texts in the same order.
+
+    Returns:
+        Requests of both, and ratios of locust's means to the probe's; latencies are per second of
+        audio, so that how many texts of which length each got to matters little.
+    """
+    command = [sys.executable, "-m", "chattts_load.probe", "--url", target.grpc_url]
+    command += ["--streams", str(streams), "--seconds", str(seconds), "--settle", str(settle_s)]
+    command += ["--lengths", target.lengths, "--languages", target.languages]
+    shape = Shape("constant", streams, seconds)
+    locust = start_locust(folder, "check", target, shape)
+    probe = subprocess.run(command, cwd=_FOLDER, stdout=subprocess.PIPE, text=True, check=False)
+    records = locust.finish()
+    if probe.returncode:
+        raise ValueError("the second client failed; its reason is above")
+    sums = json.loads(probe.stdout)
+    good = [one for one in ended_within(records, settle_s, seconds - settle_s) if one.is_ok]
+    if not good or not sums["requests"]:
+        raise ValueError("the check by a second client was too short: nothing ended in it")
+    latency_s, audio_s = (sum(one.latency_s for one in good), sum(one.audio_s for one in good))
+    first_audio_s = float(np.mean([one.first_audio_s for one in good]))
+    return {
+        "streams": 2 * streams,
+        "requests": [len(good), sums["requests"]],
+        "latency_ratio": (latency_s / audio_s) / (sums["latency_s"] / sums["audio_s"]),
+        "first_audio_ratio": first_audio_s / (sums["first_audio_s"] / sums["requests"]),
+    }
+
+
+def of_the_profile(
+    folder: Path,
+    target: Target,
+    profile: Profile,
+    audio_lengths_s: Sequence[float],
+    rate: float,
+    seconds: float,
+    settle_s: float,
+) -> dict[str, Any]:
+    """Let requests arrive at random times, and compare their latencies with the simulation's.
+
+    Args:
+        folder: for locust's files.
+        target: what is asked.
+        profile: measured on this server just now.
+        audio_lengths_s: seconds of audio of the requests that it was measured with.
+        rate: arrivals per second.
+        seconds: how long they arrive.
+        settle_s: how long ends are not looked at in the beginning.
+    """
+    shape = Shape("poisson", 1, seconds)
+    records: list[Record] = start_locust(folder, "poisson", target, shape, rate).finish()
+    measured = figures(records, 1, settle_s, seconds - settle_s)
+    predicted = simulate(profile, 1, measured.qps, audio_lengths_s)
+    ratios = {
+        name: getattr(predicted, f"latency_{name}_s") / getattr(measured, f"latency_{name}_s")
+        for name in ("mean", "p50", "p95", "p99")
+    }
+    return {
+        "rate": rate,
+        "requests": measured.requests,
+        "measured": asdict(measured),
+        "predicted": asdict(predicted),
+        "predicted_over_measured": ratios,
+    }

@@ -1,0 +1,109 @@
+"""A second opinion on latency: plain threads and gRPC stubs, none of our client and no gevent.
+
+    python -m chattts_load.probe --url HOST:PORT --streams 4 --seconds 20
+
+Speaks the texts that locust speaks, in the same order, and prints sums as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import grpc
+from tritonclient.grpc import service_pb2
+from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
+
+from . import texts
+
+_BYTES_PER_SECOND = 4 * 24000
+
+
+@dataclass(slots=True)
+class Sums:
+    """What was seen of all requests that ended after the settling time."""
+
+    requests: int = 0
+    latency_s: float = 0.0
+    first_audio_s: float = 0.0
+    audio_s: float = 0.0
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Speak for a while and print the sums."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--streams", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--settle", type=float, default=0.0)
+    parser.add_argument("--lengths", default=texts.DEFAULT_LENGTHS)
+    parser.add_argument("--languages", default=texts.DEFAULT_LANGUAGES)
+    arguments = parser.parse_args(argv)
+    mix = texts.TextMix(
+        texts.load_texts(),
+        texts.read_weights(arguments.lengths, texts.LENGTHS),
+        texts.read_weights(arguments.languages, texts.LANGUAGES),
+        seed=1,
+    )
+    sums, lock = Sums(), threading.Lock()
+    begin = time.monotonic() + arguments.settle
+    end = time.monotonic() + arguments.seconds
+
+    def speak() -> None:
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
+        with grpc.insecure_channel(arguments.url, options=options) as channel:
+            stub = GRPCInferenceServiceStub(channel)
+            while time.monotonic() < end:
+                with lock:
+                    text, seed = mix.draw()
+                seen = _one(stub, text, seed)
+                with lock:
+                    if begin <= time.monotonic() < end:
+                        sums.requests += 1
+                        sums.latency_s += seen[0]
+                        sums.first_audio_s += seen[1]
+                        sums.audio_s += seen[2]
+
+    threads = [threading.Thread(target=speak) for _ in range(arguments.streams)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(asdict(sums)))
+
+
+def _one(stub: GRPCInferenceServiceStub, text: texts.Text, seed: int) -> tuple[float, float, float]:
+    """Seconds to the end and to the first samples, and seconds of audio, of one request."""
+    message = service_pb2.ModelInferRequest(model_name="chattts")
+    for name, datatype, raw in (
+        ("text", "BYTES", _string(text.text)),
+        ("voice", "BYTES", _string(text.language)),
+        ("seed", "UINT64", struct.pack("<Q", seed)),
+    ):
+        message.inputs.add(name=name, datatype=datatype, shape=[1])
+        message.raw_input_contents.append(raw)
+    first_s, num_bytes = 0.0, 0
+    started = time.monotonic()
+    for response in stub.ModelStreamInfer(iter((message,))):
+        if response.error_message:
+            raise RuntimeError(response.error_message)
+        answer = response.infer_response
+        for output, raw in zip(answer.outputs, answer.raw_output_contents, strict=True):
+            if output.name == "audio" and raw:
+                first_s = first_s or time.monotonic() - started
+                num_bytes += len(raw)
+    return time.monotonic() - started, first_s, num_bytes / _BYTES_PER_SECOND
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack("<I", len(raw)) + raw
+
+
+if __name__ == "__main__":
+    main()
