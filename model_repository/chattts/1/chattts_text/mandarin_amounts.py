@@ -39,7 +39,7 @@ _LETTER_SCALES = {
 _LATITUDES = {"N": "北纬", "S": "南纬", "E": "东经", "W": "西经"}
 _SCREEN = re.compile(r" ?(?:视频|电视|屏|显示|分辨率|高清|超清|画质|影[像院]|摄)")
 _COLD = re.compile(r"(?:最[低高]|温|冷|天气)[^\d，。；]{0,6}$")
-_AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$")
+_AFTER_NUMBER = re.compile(r"[\dA-Za-z)）%‰℃°]$|\d ?[年月日号时点分秒元度级周天]$|左右$|点[半整]$")
 """A hyphen behind this is no minus."""
 
 _ELECTRIC = re.compile(
@@ -112,7 +112,7 @@ def _amount(place: Place) -> str | None:
         return None
     if unit == "W" and (_CROWD.search(place.before) or place.follows(_IS_CROWD)):
         unit, scale = None, "万"
-    if sign and (_AFTER_NUMBER.search(place.before) or place.said not in ("", "到")):
+    if sign and (_AFTER_NUMBER.search(place.before) or place.said not in ("", "到", "约")):
         return None
     if scale in _LETTER_SCALES and not currency and not _is_letter_scale(place):
         return None

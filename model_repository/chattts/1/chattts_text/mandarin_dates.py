@@ -23,7 +23,9 @@ _DATED = re.compile(
     r" ?(?:上午|下午|中午|早上|晚|凌晨|[（(](?:周|星期)|周[一二三四五六日]|星期|开学|放假|"
     r"元旦|情人节|圣诞|平安夜)"
 )
-_DUE = re.compile(r" ?(?:上线|发布|截止|之?前)")
+_DUE = re.compile(
+    r" ?(?:上线|发布|截止|之?前|(?:劳动|国庆|儿童|妇女|教师|青年|建[军党]|植树|愚人|感恩|光棍)节?)"
+)
 _LONG_AGO = re.compile(r"(?:的?历史|来|间|之久|以上|前的|的时间|里)")
 _LASTED = re.compile(r"[约近满达了过有历距已整校国党军庆足经时]$")
 _ERA = re.compile(r"公元前?$|(?:^|[（(至到~—-])前$")
@@ -275,7 +277,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"(?P<a>\d{{4}})(?P<sep>{RANGE})(?P<b>\d{{4}})(?!\d)", _years),
     rule(r"(?P<a>(?:19|20)\d\d)[-/](?P<b>\d\d)(?!\d)", _season),
     rule(
-        rf"(?P<y>(?:19|20)\d\d)\.(?=\d{{1,2}}(?:{RANGE}\d{{1,2}})? ?月)",
+        rf"(?P<y>(?:19|20)\d\d)[./](?=\d{{1,2}}(?:{RANGE}\d{{1,2}})? ?月)",
         lambda place: digits(place.match["y"]) + "年",
     ),
     rule(r"(?P<mo>\d{1,2})(?P<sep>[-/.])(?P<d>\d{1,2})(?!\d)", _month_day),
@@ -286,7 +288,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<y>\d{2,4})(?= ?年(?!级|薪|龄|多))", _year),
     rule(r"(?P<y>19\d\d|20\d\d)(?!\d)", _bare_year),
     rule(r"(?<=\d[秒米])\d\d(?!\d)", lambda place: digits(place.match[0])),
-    rule(r"0(?P<n>[1-9])(?= ?[月日号时点])", lambda place: place.part("n")),
+    rule(r"0(?P<n>[1-9])(?= ?[月日号时点车])", lambda place: place.part("n")),
     rule(r"(?P<m>\d{1,2}):(?P<s>[0-5]\d\.\d{1,3})(?!\d)", _lap),
     rule(rf"{_CLOCK}{_NOT_MORE}", _clock),
     rule(

@@ -28,6 +28,12 @@ _SCREENS = frozenset(
 )
 """Widths and heights of screens, said digit by digit."""
 
+_LISTED = re.compile(" ?(?:月(?!球|亮)|[号日级楼班]|年级)")
+"""Behind 6/7 they say that it is two numbers."""
+
+_WHOLE = 100
+"""80/20, 50/50: two shares."""
+
 _CHOICE = 5
 """So many parts of a unit are no fraction of it: 50/60Hz, 128/256GB."""
 
@@ -98,6 +104,8 @@ def _fraction(place: Place) -> str | None:
         return "七天二十四小时"
     if "." in over:
         return f"{cardinal(under)}分之{number(over)}"
+    if place.follows(_LISTED) or (int(over) + int(under) == _WHOLE and int(over) >= int(under)):
+        return f"{cardinal(over)}、{cardinal(under)}"
     if int(over) >= _CHOICE and not whole and place.follows(MEASURED):
         return f"{cardinal(over)}、{cardinal(under)}"
     if _BLOOD_PRESSURE.search(place.before):

@@ -178,6 +178,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
         r"(?P<mo>\d{1,2})\.(?P<d>\d{1,2})(?= ?(?:[开停]课|开学|开营|放假|上映|报名|入住|离店))",
         _day,
     ),
+    rule(r"(?<=第)20\d{5}(?= ?期)", lambda place: digits(place.match[0])),
     rule(r"(?P<n>\d{4,6})\.(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))", _share),
     rule(rf"(\d{{1,2}})\.(\d{{1,2}})({RANGE})(\d{{1,2}})\.(\d{{1,2}})(?![\d.])", _days),
     rule(r"(?P<m>\d{1,3})['′’] ?(?P<s>[0-5]\d)(?:[\"″”]|''|′′|’’)", _pace),

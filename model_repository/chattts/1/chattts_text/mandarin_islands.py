@@ -65,6 +65,7 @@ _PATTERNS = tuple(
         r"(?:[eE][-+−]?\d{1,3}|%)?)(?![A-Za-z])",
         r"(?<![A-Za-z])[A-Z](?P<zh>\+\d{1,2})(?![A-Za-z\d])",
         r"维生素 ?[A-K](?P<zh>\d{1,2})(?!\d)",
+        r"ISBN[:： -]{0,2}(?P<zh>97[89][-\d]{10,14}X?)",
         r"(?<=[A-Za-z] )(?P<zh>\d{1,4})(?=[、和或及]\d)",
         r"(?<![A-Za-z\d.])(?P<zh>\d{4,6}\.)(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))",
         rf"(?P<zh>{ROMAN})",
@@ -75,6 +76,10 @@ _PATTERNS = tuple(
     )
 )
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z\d]{{5,6}}(?![A-Za-z\d])", re.ASCII)
+_MIXED_CODE = re.compile(
+    rf"(?:{CODE_WORDS}){_LINK}(?P<code>(?!0[xX])(?=[A-Za-z]*\d)[A-Za-z\d]{{4,24}})(?![A-Za-z\d-])",
+    re.ASCII,
+)
 _CHOICE = re.compile(r"(?<![A-Za-z\d.])\d{1,3}\.(?=[A-D](?![A-Za-z\d.]))", re.ASCII)
 """"2.B", the answer to a question."""
 
@@ -101,6 +106,11 @@ def islands(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             before = text[max(start, first - 3) : first]
             if not (_LATIN_BEFORE.search(before) and _LATIN_AFTER.match(text, last, end)):
                 yield first, last
+    for code in _MIXED_CODE.finditer(text, start, end):
+        if re.search("[a-z]{2}", code["code"]):
+            continue  # the name of a model, such as iPhone15Pro
+        for run in re.finditer("[0-9]+", code["code"]):
+            yield code.start("code") + run.start(), code.start("code") + run.end()
     for choice in _CHOICE.finditer(text, start, end):
         yield choice.span()
     for plate in _PLATE.finditer(text, start, end):

@@ -6,7 +6,7 @@ from .mandarin_amounts import DASH
 from .mandarin_codes import names_code
 from .mandarin_numbers import cardinal, digits
 from .mandarin_place import Place, Rule, rule
-from .mandarin_units import COUNTER, UNIT, unit_name
+from .mandarin_units import COUNTER, PERCENT, UNIT, unit_name
 
 SIGNS = "○〇#*№↑↓⬆⬇"
 """Where these rules begin."""
@@ -14,7 +14,12 @@ SIGNS = "○〇#*№↑↓⬆⬇"
 _HAN = "\u3400-\u9fff"
 _NUMERALS = "零一二三四五六七八九十百千万亿两几半"
 _COUNTS_UNIT = re.compile(r"[零一二三四五六七八九十百千万亿两几半数每多/] ?$|单位[为是：: ]{0,3}$")
-_DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级]$")
+_DATE_WORD = re.compile(r"[年月日号时点分秒度元天岁周级半整刻晚]$|左右$")
+_DAYS = "一二三四五六日天年月号点"
+_WEEKDAY = re.compile(r"(?:周|星期|礼拜)[一二三四五六日天] ?$|[年月日号点] ?$")
+_TIMES = "年月日号时点"
+_ANY_UNIT = rf"(?:{PERCENT}|{UNIT}|[年月日号时点分秒度元天岁周级人个次倍])"
+_MEASURE_END = re.compile(r"[\d%‰℃℉°A-Za-z)）年月日号时点分秒度元天岁周级半整刻]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
 _COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
 _PRICE = re.compile(rf"[\d{_NUMERALS}](?:[美欧日港]?[元金]|块|角|分|英镑)$")
@@ -51,6 +56,19 @@ def _joint(place: Place) -> str | None:
     return "杠" if is_hyphen and is_bare else "到"
 
 
+def _spaced(place: Place) -> str | None:
+    """Read the dash in "5°C - 8°C" and "9:00 - 17:00": the same is counted on both sides."""
+    before, unit = place.before.rstrip(), (place.match["unit"] or "").strip()
+    is_time = before[-1:] in _TIMES and unit[:1] in tuple(_TIMES)
+    is_same = before.endswith(unit) if unit else before[-1:].isdigit()
+    return "到 " if is_time or (is_same and _MEASURE_END.search(before)) else None
+
+
+def _less(place: Place) -> str | None:
+    """Read (-3)-5."""
+    return "减" if re.search(r"[(（][-−]\d{1,9}[)）]$", place.before) else None
+
+
 def _plus_more(place: Place) -> str | None:
     """Read 500+ as more than 500."""
     if not place.said and not re.search(r"[万亿千百]$", place.before):
@@ -59,6 +77,11 @@ def _plus_more(place: Place) -> str | None:
 
 
 def _about(place: Place) -> str | None:
+    is_spaced = place.before[-1:] == " " and place.after[:1] == " "
+    if is_spaced and _MEASURE_END.search(place.before.rstrip()):
+        return "到"
+    if place.before[-1:].isalpha() and not place.before[-1:].isascii():
+        return "，" if _SOFT.search(place.before) else "到"
     return None if place.said or place.before[-1:].isalnum() else "约"
 
 
@@ -95,11 +118,20 @@ RULES: tuple[Rule, ...] = (
     rule(r"-{1,2}>", lambda place: "到"),
     rule("[*＊]号?(?=键)", lambda place: "星号"),
     rule(rf"(?<=[{_HAN}])[~～](?=[{_HAN}])", _tilde),
+    rule(
+        rf"(?:(?<=[{_DAYS}])|(?<=[{_DAYS}] ))[~～](?= ?[{_HAN}])",
+        lambda place: "到" if _WEEKDAY.search(place.before) else None,
+    ),
+    rule(
+        rf"(?<= ){DASH}(?P<gap> )(?=[-−]?[¥￥$]?[\d.:,]{{1,12}}(?P<unit> ?{_ANY_UNIT})?)", _spaced
+    ),
+    rule(r"[-−](?=\d)", _less),
     rule(rf"(?<=[周月日号年时点][一二三四五六日天])-(?=[{_HAN}])", lambda place: "到"),
     rule(rf"{DASH} ?(?=[-−]?[\d¥￥$€£.])", _joint),
+    rule(r"[-−] ?(?=[(（][-−]?\d)", lambda place: "减" if place.said else None),
     rule("[-−](?=百分之)", lambda place: "负"),
     rule(r"\+(?!\d)", _plus_more),
-    rule(r"[~～](?= ?\d)", _about),
+    rule(r"[~～](?= ?[-−]?[\d¥￥$])", _about),
     rule(r"/ ?(?=\d)", lambda place: "、" if len(place.said) >= _TELEPHONE else None),
     rule(rf"/ ?(?:(?P<unit>{UNIT})|(?={_PER_WHAT}))", _per),
     rule(
