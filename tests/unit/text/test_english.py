@@ -99,7 +99,7 @@ def test_digits_in_names_are_read_as_people_read_models() -> None:
 
 def test_capitals_in_a_line_of_capitals_are_words() -> None:
     assert said("DO NOT OPEN THE DOOR, CALL THE FBI", language="en") == (
-        "DO NOT OPEN THE door, CALL THE F B I"
+        "DO NOT OPEN THE DOOR, CALL THE F B I"
     )
 
 

@@ -16,7 +16,7 @@ KINDS = ("en", "latin", "mixed")
 """Kinds of cases that hold English; the others have Latin letters of other languages too."""
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "text"
 _NAMES = (
-    "arques bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp numpy "
+    "arques bashrc brulee chattts config covid cuda gigahertz hectopascals json milliamp miz numpy "
     "pip py qwen reais repo wi zeroth"
 )
 NAMES = frozenset(_NAMES.split())

@@ -6,7 +6,7 @@ begins; digits inside a name are read as names are.
 
 import re
 
-from .english_numbers import digits, model_number
+from .english_numbers import digits, model_number, plural
 from .english_rules import word_set
 
 _SAID_AS_WORDS = word_set(
@@ -15,7 +15,7 @@ _SAID_AS_WORDS = word_set(
     "JSON YAML TOML NET CUDA BERT TOEFL IELTS UNIX GNU NAND NOR XOR VISA IKEA LEGO NIKE SONY "
     "BASIC FORTRAN COBOL BASH SHA MIDI WIMAX CAPTCHA COBRA DOOM TED WASP YOLO LOL FOMO SAAS "
     "PAAS IAAS LIDAR GIF OK DOS REST CRUD CORS LAMP RAID SOAP SPAM HIPAA ERISA NIMBY INTERPOL "
-    "TESLA NEMO ONNX ARM JAVA ZIP"
+    "TESLA NEMO ONNX ARM JAVA ZIP MAX RAG JUICE"
 )
 _SHOUTED = word_set(
     "A I ALL AND ANY ARE AS AT BE BIG BUT BUY BY CALL CAN DAY DO DONE DOWN EACH END EVER FAST "
@@ -34,8 +34,16 @@ _SHOUTED = word_set(
 )
 """Short words that are words in capitals too."""
 
+_INITIALISMS = word_set(
+    "USA UK EU UN FBI CIA IRS KPI API CEO CTO CFO GDP AI IT TV PC UI UX URL IP ID DIY FAQ VIP "
+    "ATM EOD ETA USB UFO GUI IEEE ISO AWS IBM UAE UPS USPS "
+    "ASAP ACLU ESPN OLED ICAO AARP EBIT IATA ISIN"
+)
+"""Spelled in a line of capitals too."""
+
 _KEPT = {
     "LoRA": "LoRA",
+    "QLoRA": "Q LoRA",
     "SaaS": "SaaS",
     "PaaS": "PaaS",
     "IaaS": "IaaS",
@@ -52,6 +60,15 @@ _KEPT = {
     "NoSQL": "No S Q L",
     "OAuth": "O Auth",
     "YoY": "year over year",
+    "QoQ": "quarter over quarter",
+    "MoM": "month over month",
+    "thx": "thanks",
+    "Thx": "Thanks",
+    "pls": "please",
+    "Pls": "Please",
+    "plz": "please",
+    "pts": "points",
+    "yds": "yards",
     "WWI": "World War one",
     "WWII": "World War two",
     "yrs": "years",
@@ -71,6 +88,15 @@ _LONGEST_SPELLED = 5
 
 _SURNAMES = re.compile(r"(?:Mc|Mac|O'|De|Di|Du|La|Le|Van|Von|Fitz)[A-Z][a-z]+\Z")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
+_MIXED = re.compile(r"(?:[A-Z][a-z][A-Z]{1,2}|[A-Z]{2,5}[a-rt-z])(s?)\Z")
+"""IoT, QoS, VoIP, PCIe, NVMe: spelled, small letters too."""
+_PRONOUNCEABLE = re.compile(
+    r"(?:(?:[BCDFGHJKLMNPRSTVWYZ]|QU|[BCFGPS]L|[BCDFGPT]R|[CSTW]H|S[CKMNPTW]|STR|SPR|TW)?"
+    r"(?:A[IUY]?|E[AEIUY]?|I[EO]?|O[AIOUY]?|U|(?<=.)Y)"
+    r"(?:[BCDFGKLMNPRSTVWXYZ]|[CT]K|LL|SS|FF|TT|L[DFKMPT]|M[BP]|N[CDGKT]|R[DFGKLMNPST]|[CSTG]H|HN"
+    r"|S[KPT]|[PCK]T|FT|ST)?){1,3}E?\Z"
+)
+"""Capitals that English spelling allows as a word: PRICE, TOTAL, JOHN; not JPEG, ISBN, ADHD."""
 _PLURAL = re.compile(r"([A-Z]{2,})('?s)\Z")
 _VOWEL = re.compile(r"[AEIOU]|(?<=.)Y")
 
@@ -98,6 +124,9 @@ def read_word(word: str) -> str:
         return word if "'" in word or is_said(word) else " ".join(word)
     if _SURNAMES.match(word):
         return word
+    mixed = _MIXED.match(word)
+    if mixed:
+        return " ".join(word[: mixed.start(1)].upper()) + ("'s" if mixed[1] else "")
     return read_name(word) if "'" not in word else word
 
 
@@ -105,7 +134,10 @@ def is_said(word: str) -> bool:
     """Say whether people read these capitals as a word."""
     if word in _SAID_AS_WORDS or word in _SHOUTED:
         return True
-    return len(word) > _LONGEST_SPELLED and _VOWEL.search(word) is not None
+    if len(word) > _LONGEST_SPELLED:
+        return _VOWEL.search(word) is not None
+    is_long = len(word) > 3 and word[0] != "U"  # USDA, UCLA
+    return is_long and word not in _INITIALISMS and bool(_PRONOUNCEABLE.match(word))
 
 
 def read_name(name: str) -> str:
@@ -114,16 +146,20 @@ def read_name(name: str) -> str:
     Args:
         name: ASCII letters and digits.
     """
-    said = []
-    for part in _CAMEL.findall(name):
+    said: list[str] = []
+    parts = _CAMEL.findall(name)
+    for index, part in enumerate(parts):
         if part.isdecimal():
             said.append(digits(part) if part[0] == "0" else model_number(part))
+        elif part == "s" and index > 1 and index == len(parts) - 1 and parts[0].isupper():
+            said[-1] = plural(said[-1])  # MP3s
         else:
             said.append(read_word(part))
     return " ".join(said)
 
 
 _SHOUT = re.compile(r"[A-Z][A-Z']+")
+_SHOUTED_PAIR = re.compile(r"[A-Z] [A-Z]")
 
 
 def is_shouting(line: str) -> bool:
@@ -132,14 +168,9 @@ def is_shouting(line: str) -> bool:
     return (
         len(words) >= 3
         and not any(one.islower() for one in line)
+        and _SHOUTED_PAIR.search(line) is not None  # not a list: "WHO, IMF, WTO"
         and any(word in _SHOUTED or len(word) > _LONGEST_SPELLED for word in words)
     )
-
-
-_INITIALISMS = word_set(
-    "USA UK EU UN FBI CIA IRS KPI API CEO CTO CFO GDP AI IT TV PC UI UX URL IP ID DIY FAQ VIP "
-    "ATM EOD ETA USB UFO GUI IEEE ISO AWS IBM UAE UPS USPS"
-)
 
 
 def read_shouted(word: str) -> str:

@@ -18,6 +18,8 @@ _NEXT_STARTS = re.compile(rf"[{HAN}]|$")
 _WORD_BEFORE = re.compile(r"[A-Za-z](?:[A-Za-z.]*[A-Za-z])?$")
 _INITIALS = re.compile(r"(?:[A-HJ-Za-z]|[A-Za-z](?:\.[A-Za-z])+)")
 _ABBREVIATIONS = frozenset({"mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "vs", "cf", "fig"})
+_SPELLED_BEFORE = re.compile(r"(?<![A-Za-z.])[A-Za-z] $")
+"""A letter before another one: an acronym, not initials; its period is a full stop."""
 _ITEM_NUMBER = re.compile(r"\s*\d+")
 _LONGEST_ABBREVIATION = 16
 
@@ -78,7 +80,10 @@ def _is_abbreviation(text: str, start: int, end: int) -> bool:
     word = _WORD_BEFORE.search(text, max(start, end - _LONGEST_ABBREVIATION), end)
     if word is None:
         return False
-    return word[0].lower() in _ABBREVIATIONS or _INITIALS.fullmatch(word[0]) is not None
+    if word[0].lower() in _ABBREVIATIONS:
+        return True
+    is_spelled = _SPELLED_BEFORE.search(text, max(start, word.start() - 3), word.start())
+    return _INITIALS.fullmatch(word[0]) is not None and not is_spelled
 
 
 def _cut_position(text: str, start: int, end: int) -> int:

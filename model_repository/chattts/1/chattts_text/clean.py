@@ -22,11 +22,12 @@ from .language import HAN
 _PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】…—"
 _LESS, _GREATER = "<{1,3}|&lt;|&#60;|&#[xX]3[cC];", ">{1,3}|&gt;|&#62;|&#[xX]3[eE];"
 _ODD = re.compile(
-    r"(?P<bullet>^[^\S\n]*[•‣◦▪▸►●○■□◆◇➢✓✔*+-][^\S\n]+(?=[^\s*+-]))"
+    r"(?P<quoted>^(?:[^\S\n]*>){1,3}[^\S\n]+(?=[^\s>=0-9]))"
+    r"|(?P<bullet>^[^\S\n]*[•‣◦▪▸►●○■□◆◇➢✓✔*+-][^\S\n]+(?=[^\s*+-]))"
     rf"|(?P<open>(?<![A-Za-z0-9])(?:{_LESS}))(?=[^\s<>&0-9=][^\s<>&]{{0,30}}(?P<close>{_GREATER}))"
     r"|(?P<entity>&(?:#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
-    r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』]|(?<!\d)\")"
+    r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』]|(?<![\d¼½¾⅓⅔⅛⅜⅝⅞])\")"
     r"|(?P<inside_number>(?<=[0-9０-９])：(?=[0-9０-９])|(?<=[０-９])，(?=[０-９]{3}(?![０-９])))"
     rf"|(?P<again>(?<=[{HAN}])々)"
     r"|\r\n"
@@ -111,7 +112,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             yield Edit(start, end, ":" if match[0] == "：" else ",")
         elif match["again"]:
             yield Edit(start, end, text[start - 1])
-        elif match["part"] or match["bullet"]:
+        elif match["part"] or match["bullet"] or match["quoted"]:
             yield Edit(start, end, " ")
         elif match["apostrophe"]:
             yield Edit(start, end, "'")

@@ -19,7 +19,7 @@ from . import (
 from .acronyms import is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
-from .english_numbers import cardinal, model_number
+from .english_numbers import cardinal, model_number, ordinal, year
 from .english_rules import Handler, Rule, groups, rule, whole
 from .language import LATIN
 
@@ -43,12 +43,16 @@ def _range(match: re.Match[str]) -> list[Edit] | None:
     is_spaced = before.endswith(" ")
     if (is_spaced and not match["space"]) or not _AMOUNT_BEFORE.search(before.rstrip(" ")):
         return None
+    is_price = is_spaced and match["currency"] is not None
+    if is_price and not re.search("[$€£¥]", before):
+        return None  # what is sold, and its price
     left = _NUMBER_BEFORE.search(before.rstrip(" "))
     first, second = float(left[0]) if left else 0.0, float(match["next"])
     is_falling = left is not None and first >= second
     if match["rest"] is not None or (is_spaced and match["dash"] in "-−" and is_falling):
         return groups(match, dash="minus")
-    is_name = is_falling and (second >= 100 or first == second >= 10)  # 747-400, 50-50
+    is_name = is_falling and second >= 100 and first - second >= 100  # 747-400, not 112-108
+    is_name = is_name or first == second >= 10  # 50-50
     return groups(match, dash=" " if is_name else "to")
 
 
@@ -82,7 +86,24 @@ def _name(match: re.Match[str]) -> list[Edit]:
 def _word(match: re.Match[str]) -> list[Edit]:
     is_constant = "_" in match.string[max(0, match.start() - 1) : match.end() + 1]
     said = (read_shouted if is_constant and match[0].isupper() else read_word)(match[0])
+    if match[0] in _PRONOUNS and not is_constant and _is_organized(match):
+        said = " ".join(match[0])
     return whole(match, said) if said != match[0] else []
+
+
+_PRONOUNS = ("IT", "WHO")
+_THE_BEFORE = re.compile(r"(?i:\bthe )\Z")
+_CAPITALS_BEFORE = re.compile(r"(?:[A-Z]{2}|\bI) \Z")
+_CAPITALS_AFTER = re.compile(r" [A-Z]{2}")
+
+
+def _is_organized(match: re.Match[str]) -> bool:
+    """Say whether IT is a trade here and WHO a body, not words that are stressed."""
+    text, start = match.string, match.start()
+    before = text[max(0, start - 4) : start]
+    if match[0] == "WHO" and not _THE_BEFORE.search(before):
+        return False
+    return not (_CAPITALS_BEFORE.search(before) or _CAPITALS_AFTER.match(text, match.end()))
 
 
 def _shouted(match: re.Match[str]) -> list[Edit]:
@@ -106,10 +127,17 @@ def _dimension(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, "by") if is_size else None
 
 
+def _quarter(match: re.Match[str]) -> list[Edit]:
+    """Read 2Q22."""
+    said = year(match["year"] if len(match["year"]) == 4 else f"20{match['year']}")
+    return whole(match, f"{ordinal(match['n'])} quarter {said}")
+
+
 def _dotted_name(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{match[0][0]} {model_number(match['n'])}")
 
 
+_WEIGHT_BEFORE = r"(?<=[0-9]g)|(?<=oz)|(?<=lb)|(?<=kg)|(?<=cm)|(?<=[0-9]ml)|(?<=[0-9]mL)|(?<=ft)"
 _NUMBER_NEXT = r"(?=[$€£¥]?\.?[0-9])"
 _SIGN_RULES = (
     rule(r"(?P<sign>[^\w\s])(?P=sign){2,}", lambda match: []),
@@ -117,7 +145,8 @@ _SIGN_RULES = (
     *english_money.SIGN_RULES,
     *english_dates.APOSTROPHE_RULES,
     rule(
-        r"(?P<dash>[-–—~−])(?P<space> ?)(?=[$€£¥]?(?P<next>\.?[0-9]+(?:\.[0-9]+)?)(?P<rest> ?=)?)",
+        r"(?P<dash>[-–—~−])(?P<space> ?)"
+        r"(?=(?P<currency>[$€£¥])?(?P<next>\.?[0-9]+(?:\.[0-9]+)?)(?P<rest> ?=)?)",
         _range,
     ),
     rule(r"(?<![\w)])(?P<sign>[-−–])" + _NUMBER_NEXT, _minus),
@@ -127,9 +156,11 @@ _SIGN_RULES = (
     rule(r"(?<!\w)≤" + _NUMBER_NEXT, _said("at most")),
     rule(r"(?<!\w)≥" + _NUMBER_NEXT, _said("at least")),
     rule(r"(?<=[²³] )-(?= [0-9a-z])", _said("minus")),
-    rule(r"#(?=[A-Z]{2,}[-0-9])", _said("number")),
+    rule(r"#(?=[A-Z]{1,4}(?:-[0-9]|(?!(?:19|20)[0-9]{2}\b)[0-9]{3}))", _said("number")),
     rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
     rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
+    rule(r"(?<=Q[1-4])'(?=[0-9]{2}(?![0-9]))", _said(" ")),
+    rule(r"(?<!\w)[$](?=[A-Za-z])", lambda match: [Edit(*match.span(), "", "dropped_symbol")]),
     rule(r"&&", _said("and")),
     rule(r"\|\|", _said("or")),
     rule(r"<=", _said("is at most")),
@@ -146,8 +177,14 @@ _SIGN_RULES = (
     rule(rf"(?<=[{LATIN}0-9])(?P<sign>-)(?=[0-9])", _apart),
     rule(r"(?<=[0-9])(?P<sign>-)(?=[A-Z])", _apart),
     rule(r"(?<=[A-Z])(?P<sign>-)(?=[A-Z](?![A-Za-z]))", _apart),
+    rule(
+        rf"(?:{_WEIGHT_BEFORE})/(?=[0-9.]+ ?(?:oz|lbs?|g|kg|ml|mL|cups?|ft|in|cm)\b)", _said("or")
+    ),
     rule(r"(?<![A-Za-z][a-z])(?<=[a-zα-ω])/(?=[0-9])", _said("over")),
-    rule(r"(?<=[0-9])/(?=(?:day|week|month|year|hour|minute|second|person|night)\b)", _said("per")),
+    rule(
+        r"(?:(?<=[0-9])|(?<=[0-9]x))/(?=(?:day|week|month|year|hour|minute|second|person|night)\b)",
+        _said("per"),
+    ),
     rule(r"(?<=opyright )©", _said("")),
     rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
     rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
@@ -158,6 +195,7 @@ _SIGN_RULES = (
     rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
 )
 _DIGIT_RULES = (
+    rule(r"(?P<n>[1-4])Q(?P<year>[0-9]{2}|20[0-9]{2})(?!\w)", _quarter),
     english_codes.HEXADECIMAL,
     *english_dates.DIGIT_RULES,
     *english_codes.DIGIT_RULES,

@@ -12,9 +12,19 @@ from .english_numbers import (
     number,
     ordinal,
     pairs,
+    plural,
     year,
 )
-from .english_rules import NUMBER, groups, is_measure, rule, whole, word_before, word_set
+from .english_rules import (
+    NUMBER,
+    ends_sentence,
+    groups,
+    is_measure,
+    rule,
+    whole,
+    word_before,
+    word_set,
+)
 from .english_units import unit_after
 
 
@@ -23,9 +33,13 @@ def _scaled(match: re.Match[str]) -> list[Edit] | None:
     scale, amount = match["scale"], match["n"]
     if scale == "B" and amount.isdecimal():
         return None
-    if scale == "B" or (scale == "K" and not _COUNTED.match(match.string, match.end())):
+    is_race = scale == "k" and _RACE.match(match.string, match.end())
+    if is_race or scale == "B" or (scale == "K" and not _COUNTED.match(match.string, match.end())):
         return whole(match, f"{number(amount)} {scale}")
     return whole(match, f"{number(amount)} {SCALES[scale]}")
+
+
+_RACE = re.compile(r"[ -](?:runs?|races?|walk|jog|run)\b")
 
 
 def _feet(match: re.Match[str]) -> list[Edit]:
@@ -74,6 +88,8 @@ def _counted(match: re.Match[str], words: str) -> list[Edit]:
     unit = unit_after(text, end, match.endpos, is_one=is_part)
     if unit and is_measure(text, match.start(), unit[0]):
         unit = unit_after(text, end, match.endpos, is_one=True)
+    elif unit is None and text.startswith((" in.", " in,"), end):
+        unit = end + 3 + (not ends_sentence(text, end + 4)), " inch" if is_part else " inches"
     elif text.startswith('"', end) and _is_inch_mark(text, match.start()):
         unit = end + 1, "inch" if is_part else "inches"
     edits = [Edit(*match.span(), words)]
@@ -151,6 +167,8 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     """Read any other number, with the unit behind it."""
     text, written = match.string, match["n"]
     is_one = written in ("1", "1.00")
+    if _is_plural(match):
+        return [Edit(match.start(), match.end() + 1, plural(pairs(written)))]
     unit = unit_after(text, match.end(), match.endpos, is_one)
     is_tight = unit is not None and text[match.end()] not in " \u00a0°℃℉"
     if unit and is_measure(text, match.start(), unit[0], is_tight):
@@ -166,6 +184,16 @@ def _plain(match: re.Match[str]) -> list[Edit] | None:
     if written.isdecimal():
         return whole(match, _integer(text, match.start(), match.end(), written))
     return whole(match, number(written))
+
+
+_MANY = re.compile(r"(?:(?i:two|three|four|five|six|several|many|few|those|these) |[A-Z]-?)\Z")
+
+
+def _is_plural(match: re.Match[str]) -> bool:
+    """Say whether an s behind a name's number makes it many: B-52s, three 6s, two 747s."""
+    text = match.string
+    is_tight = text.startswith("s", match.end()) and not text[match.end() + 1 :][:1].isalnum()
+    return is_tight and match["n"].isdecimal() and bool(_MANY.search(text[: match.start()][-8:]))
 
 
 def _integer(text: str, start: int, end: int, written: str) -> str:
@@ -192,7 +220,7 @@ def _integer(text: str, start: int, end: int, written: str) -> str:
 
 def _four(text: str, end: int, written: str, before: str) -> str:
     value, is_told = int(written), before.lower() in _YEAR_WORDS
-    if is_told and 1000 <= value <= 2199:
+    if is_told and (1000 <= value <= 2199 or before.lower() == "year"):
         return year(written)
     if 1900 <= value <= 2099:
         return cardinal(written) if _COUNTED.match(text, end) else year(written)

@@ -6,6 +6,7 @@ from .acronyms import read_name
 from .aligned import Edit
 from .english_numbers import cardinal, digits, model_number, pairs
 from .english_rules import rule, whole, word_before, word_set
+from .english_units import unit_after
 
 _GROUPS = re.compile(r"[0-9]+|[A-Za-z]+")
 
@@ -32,8 +33,10 @@ def _phone(match: re.Match[str]) -> list[Edit] | None:
 def _version(match: re.Match[str]) -> list[Edit] | None:
     """Read v2.10.3 as "version two point ten point three"."""
     points = match["number"].count(".")
-    if not match["v"] and points < 2 and not _is_versioned(match):
-        return None
+    if not match["v"] and points < 2:
+        unit = unit_after(match.string, match.end(), match.endpos, is_one=False)
+        if unit or not _is_versioned(match):
+            return None
     if match["v"] == "V" and not points:
         return None  # an engine
     parts = match["number"].split(".")

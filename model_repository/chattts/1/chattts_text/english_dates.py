@@ -138,7 +138,8 @@ def _short_year(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"oh {cardinal(match['year'])}" if value < 10 else below_hundred(value))
 
 
-_ZONE = re.compile(r" [A-Z]{2,4}\b")
+_MORE_TIME = re.compile(rf" (?:[A-Z]{{2,4}}\b|{_DAY}|{_MONTH}\b)")
+"""Behind a.m. or p.m., in the same sentence: a time zone, a day, a month."""
 
 
 def _half(match: re.Match[str]) -> str | None:
@@ -147,8 +148,8 @@ def _half(match: re.Match[str]) -> str | None:
     if written is None:
         return None
     letters = " ".join(one for one in written if one.isalpha())
-    is_zoned = _ZONE.match(match.string, match.end()) is not None
-    is_end = written.endswith(".") and not is_zoned and ends_sentence(match.string, match.end())
+    has_more = _MORE_TIME.match(match.string, match.end()) is not None
+    is_end = written.endswith(".") and not has_more and ends_sentence(match.string, match.end())
     return f" {letters}{'.' if is_end else ''}"
 
 

@@ -22,6 +22,7 @@ _CURRENCIES = {
 }
 _DOLLARS = {
     "US": "U S",
+    "USD": "U S",
     "HK": "Hong Kong",
     "NT": "New Taiwan",
     "A": "Australian",
@@ -57,7 +58,9 @@ SCALES = {
     "T": "trillion",
     "tn": "trillion",
 }
-_BEFORE_THING = re.compile(r"[ -](?:bills?|notes?|coins?|tickets?|fees?|fines?|gifts?|coupons?)\b")
+_BEFORE_THING = re.compile(
+    r"[ -](?:an?-|bills?|notes?|coins?|tickets?|fees?|fines?|gifts?|coupons?)(?:(?<=-)|\b)"
+)
 
 
 def _money(match: re.Match[str]) -> list[Edit]:
@@ -104,7 +107,7 @@ _SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMbBT]|mn|bn|tn
 
 SIGN_RULES = (
     rule(
-        rf"(?P<land>US|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))"
+        rf"(?P<land>USD?|HK|NT|AU?|CA?|S)?(?P<sign>[$€£¥₩₹₽₿]|CN¥|R\$|Rs(?=\.?[ ]?[0-9]))"
         r"(?:(?<=s)\.)?[ ]?"
         rf"(?P<n>{NUMBER}){_SCALE}"
         rf"(?:[ ]?[-–~][ ]?(?P<last>{NUMBER}){_SCALE.replace('scale', 'scale2')}(?![%\w]))?",

@@ -59,6 +59,7 @@ _NO_THING = (
     "deep|away|later|ago|left|the|a|an|each|every|than|as|if|when|but|so|then|off|more|less|total|"
     "apart|faster|slower|before|after|until|out|up|down|over|under|between|it|he|she|they|we|you|i|"
     "along|across|around|above|below|inside|outside|through|near|behind|within|without|about|again|"
+    "ahead|early|late|remaining|clear|max|"
     "x|today|now|yesterday|tomorrow|daily|only|too|also|here|there|north|south|east|west|not|which|that"
 )
 _THING = re.compile(rf" (?!(?:{_NO_THING})\b)[a-z]")

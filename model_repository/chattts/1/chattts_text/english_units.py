@@ -23,6 +23,10 @@ _SINGULAR = {
     "t": "ton",
     "lb": "pound",
     "lbs": "pound",
+    "dL": "deciliter",
+    "dl": "deciliter",
+    "mcg": "microgram",
+    "mmol": "millimole",
     "kgs": "kilogram",
     "KG": "kilogram",
     "KM": "kilometer",
@@ -40,6 +44,10 @@ _SINGULAR = {
     "gal": "gallon",
     "tsp": "teaspoon",
     "tbsp": "tablespoon",
+    "Tbsp": "tablespoon",
+    "Tsp": "teaspoon",
+    "qt": "quart",
+    "pkg": "package",
     "ha": "hectare",
     "kWh": "kilowatt hour",
     "mAh": "milliamp hour",
@@ -135,6 +143,9 @@ _BOTH = {
     "ppm": ("part per million", "parts per million"),
     "sqft": ("square foot", "square feet"),
     "hp": ("horsepower", "horsepower"),
+    "inHg": ("inch of mercury", "inches of mercury"),
+    "mmHg": ("millimeter of mercury", "millimeters of mercury"),
+    "IU": ("international unit", "international units"),
 }
 UNITS = {unit: (name, f"{name}s") for unit, name in _SINGULAR.items()} | _BOTH
 """Symbol: singular, plural."""
@@ -143,7 +154,9 @@ _POWERS = {"²": "square", "2": "square", "³": "cubic", "3": "cubic"}
 _LENGTHS = word_set("km cm mm nm m in ft yd mi")
 _AMBIGUOUS = word_set("A N J t d us in cal MP l ha bit")
 """Read as units only where they touch the number: "5 A students", "5 in a row"."""
-_DOTTED = word_set("ft in lb lbs oz yd mi gal tsp tbsp hr hrs min mins sec secs yr yrs wk mph")
+_DOTTED = word_set(
+    "ft in lb lbs oz yd mi gal tsp tbsp Tbsp Tsp qt pkg hr hrs min mins sec secs yr yrs wk mph"
+)
 """May have a period that is no full stop."""
 
 _ANY = "|".join(sorted(UNITS, key=len, reverse=True))
@@ -153,7 +166,10 @@ _UNIT = re.compile(
     rf"(?:/(?P<per>{_ANY}|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
     r"(?:(?<=[°′″])|(?![\w']))"
 )
+_CUP = re.compile(r" c\.(?=,| [a-z])")
 _FEET_BEFORE = re.compile(r"(?:ft|feet|foot)\.? [0-9.]+\Z")
+_FAST = re.compile(r"[0-9]{4}\Z|[0-9],[0-9]{3}\Z|[369]00\Z")
+"""Bits per second; fewer are points of interest."""
 _ANGLE = re.compile(r"[°′][0-9.]+\Z")
 _PER = re.compile(
     rf"/(?P<per>{_ANY}|day|week|month|year|hour|minute|second|person|night|mo|"
@@ -174,13 +190,17 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     Returns:
         Where the unit ends and its words, with the hyphen before it; None: no unit.
     """
+    cup = _CUP.match(text, position, end)
+    if cup:
+        return cup.end(), " cup" if is_one else " cups"
     match = _UNIT.match(text, position, end)
     if not match:
         return None
     if _is_place(text, position, match["unit"]):
         return None
     gap, unit, power, stop = match["gap"], match["unit"], match["power"], match.end()
-    if text.startswith(".", stop) and unit in _DOTTED and not ends_sentence(text, stop + 1):
+    has_point = unit in _DOTTED and not ends_sentence(text, stop + 1)
+    if text.startswith("." if has_point else (".,", ".;"), stop):
         stop += 1
     elif unit in _AMBIGUOUS and gap and not match["area"] and not _is_inch(text, position, unit):
         return None
@@ -190,6 +210,8 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
         name = "minute" if unit == "′" else "second"
         return match.end(), f"{name}{'' if is_one else 's'}"
     words = UNITS[unit][0 if is_one or gap == "-" else 1]
+    if unit == "bps" and not _FAST.search(text[max(0, position - 8) : position]):
+        words = "basis point" if is_one or gap == "-" else "basis points"
     if power and unit in _LENGTHS:
         words = f"{_POWERS[power]} {words}"
     elif power:

@@ -2,16 +2,18 @@
 
 import re
 
+from . import english_places
 from .acronyms import is_said
 from .aligned import Edit
 from .context import PLACEHOLDER
 from .english_numbers import cardinal, ordinal, roman
+from .english_places import RANKS, STREETS
 from .english_rules import ends_sentence, groups, rule, whole, word_before, word_set
 
 _TITLES = {
     "Mr": "Mister",
     "Mrs": "Missus",
-    "Ms": "Miss",
+    "Ms": "Miz",
     "Dr": "Doctor",
     "Prof": "Professor",
     "Gen": "General",
@@ -26,6 +28,7 @@ _TITLES = {
     "Hon": "Honorable",
     "Pres": "President",
     "Mt": "Mount",
+    "Pt": "Point",
     "Ft": "Fort",
 }
 """Read so before a name."""
@@ -59,6 +62,16 @@ _ABBREVIATIONS = {
     "incl": "including",
     "excl": "excluding",
     "resp": "respectively",
+    "viz": "namely",
+    "acct": "account",
+    "attn": "attention",
+    "appt": "appointment",
+    "asst": "assistant",
+    "mgr": "manager",
+    "bros": "Brothers",
+    "doz": "dozen",
+    "pkg": "package",
+    "hrs": "hours",
 }
 """Read so with a period behind."""
 
@@ -86,6 +99,12 @@ _BEFORE_NUMBER = {
     "par": "paragraph",
     "tab": "table",
     "ep": "episode",
+    "rte": "route",
+    "cat": "category",
+    "lat": "latitude",
+    "cl": "clause",
+    "max": "maximum",
+    "min": "minimum",
 }
 """Read so with a period and a number behind."""
 
@@ -104,7 +123,7 @@ def _cased(written: str, words: str) -> str:
 def _saint(match: re.Match[str]) -> list[Edit] | None:
     """Read "St. Paul" as saint, "Main St." as street."""
     before = word_before(match.string, match.start())
-    is_after_name = (before[:1].isupper() and before not in _PREPOSITIONS) or before in _RANKS
+    is_after_name = (before[:1].isupper() and before not in _PREPOSITIONS) or before in RANKS
     house = max(0, match.start() - len(before) - 3)
     number = match.string[house : house + 2]
     if match["name"] is not None and not (is_after_name and number.strip().isdecimal()):
@@ -112,32 +131,7 @@ def _saint(match: re.Match[str]) -> list[Edit] | None:
     return groups(match, head="Street" + _stop(match)) if is_after_name else None
 
 
-_RANKS = word_set("st nd rd th")
 _PREPOSITIONS = word_set("The In At On To From By Near Of")
-
-
-_STREETS = {
-    "Ave": "Avenue",
-    "Blvd": "Boulevard",
-    "Rd": "Road",
-    "Ct": "Court",
-    "Ln": "Lane",
-    "Hwy": "Highway",
-    "Expy": "Expressway",
-    "Pkwy": "Parkway",
-}
-"""Read so behind a name, without a period too."""
-_WAYS = {"N": "North", "S": "South", "E": "East", "W": "West"}
-
-
-def _street(match: re.Match[str]) -> list[Edit] | None:
-    before = word_before(match.string, match.start())
-    is_named = before[:1].isupper() or before in _RANKS
-    return whole(match, _STREETS[match["word"]]) if is_named else None
-
-
-def _way(match: re.Match[str]) -> list[Edit]:
-    return whole(match, _WAYS[match["way"]])
 
 
 _MAY_END = word_set("etc inc ltd corp co ave blvd rd dr hwy jr sr st")
@@ -158,7 +152,9 @@ def _abbreviation(match: re.Match[str]) -> list[Edit]:
     return whole(match, (_cased(word, words) if words.islower() else words) + _stop(match))
 
 
-def _numbered(match: re.Match[str]) -> list[Edit]:
+def _numbered(match: re.Match[str]) -> list[Edit] | None:
+    if match["word"] == "cat":
+        return None  # the animal, at the end of a sentence
     head = _cased(match["word"], _BEFORE_NUMBER[match["word"].lower()])
     value = roman(match["roman"] or "")
     return groups(match, head=head, roman=cardinal(str(value)) if value else None)
@@ -175,6 +171,10 @@ def _dotted(match: re.Match[str]) -> list[Edit]:
     is_end = match[0].endswith(".") and _SENTENCE_AFTER.match(match.string, match.end())
     said = letters if letters.islower() else letters.upper()
     return whole(match, f"{said}{'.' if is_end else ''}")
+
+
+def _dotted_plural(match: re.Match[str]) -> list[Edit]:
+    return whole(match, " ".join(match["letters"].replace(".", "")) + "'s")
 
 
 _STARTERS = (
@@ -207,7 +207,10 @@ _NUMBERED = (
     "Appendix|Figure|Table|War|Bowl|Fantasy|Episode|Mark|Generation|Unit|Lesson|Step|Round|Tier|"
     "Group|Category|Schedule|Annex|Amendment|Division|Factor|Apollo|Rocky|Games|Olympiad|Saturn"
 )
-_AFTER_ONE = r"(?=[.,;:!?)\]]|\s*\Z| and | or | of | to )"
+_AFTER_ONE = (
+    r"(?=[.,;:!?)\]]|\s*\Z| (?:and|or|of|to|errors?|trials?|studies|study|clinical|diabetes)\b)"
+)
+_NO_LETTER = r"(?!\w|'(?!s\b))"
 
 
 def _roman(match: re.Match[str]) -> list[Edit] | None:
@@ -236,10 +239,14 @@ def _lone_roman(match: re.Match[str]) -> list[Edit] | None:
     """Read XIV or VII behind a name; a pair of letters only where no one says them as letters."""
     before = word_before(match.string, match.start())
     value = roman(match[0])
-    is_named = before[:1].isupper() and not before.isupper()
+    is_named = before[:1].isupper() and (not before.isupper() or match[0] in _AFTER_CAPITALS)
     if not value or not is_named or is_said(match[0]):
         return None
     return whole(match, cardinal(str(value)))
+
+
+_AFTER_CAPITALS = word_set("II III VI VII VIII IX")
+"""Numerals behind capitals too, as in "GTA VI"."""
 
 
 def _any(words: dict[str, str]) -> str:
@@ -252,7 +259,8 @@ def _either_case(words: dict[str, str]) -> str:
 
 
 WORD_RULES = (
-    rule(r"(?i:w/o|n/a|b/c)(?!\w)|(?i:w/)", _slashed),
+    rule(r"(?<![\w/])(?:(?i:w/o|n/a|b/c)(?![\w/])|w/)", _slashed),
+    rule(r"(?<=[\w.] )v\.(?= [A-Z])", lambda match: whole(match, "versus")),
     rule(r"(?<=&)[A-Z]s(?!\w)", lambda match: whole(match, f"{match[0][0]}'s")),
     rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
     rule(
@@ -272,17 +280,23 @@ WORD_RULES = (
     rule(r"et al(?P<stop>\.)", _initial),
     rule(r"Ph\.[ ]?D\.?|(?:[A-Za-z]\.){1,9}[A-Z](?![\w.])|(?:[A-Za-z]\.){2,9}(?!\w)", _dotted),
     rule(r"(?:[a-z]\.){2,9}[a-z](?![\w.])", _dotted),
-    rule(rf"(?P<word>{_any(_STREETS)})(?![\w.'])", _street),
-    rule(r"(?<=[0-9] )(?P<way>[NSEW])(?= (?:[A-Z][a-z]|[0-9]))", _way),
-    rule(rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)", _initial),
-    rule(rf"(?:{_MONARCHS})[ ](?:Paul[ ])?(?P<roman>[IVX]+)(?![\w'])", _monarch),
-    rule(rf"(?i:{_NUMBERED})s?[ ](?P<roman>(?:[IVXLC]{{2,}}|V|X|I{_AFTER_ONE}))(?![\w'])", _roman),
-    rule(r"[IVX]{2,}(?![\w'])", _lone_roman),
+    rule(r"(?P<letters>(?:[A-Z]\.){2,9})s(?!\w)", _dotted_plural),
+    *english_places.WORD_RULES,
+    rule(
+        r"(?<!\b[A-Z] )(?<!\b[a-z] )"  # "the F B I." ends with no initial
+        rf"[A-Z](?P<stop>\.)(?=[ ](?:[A-Z]\.|(?!(?:{_STARTERS})\b)[A-Z][a-z]))(?<!I\.)",
+        _initial,
+    ),
+    rule(rf"(?:{_MONARCHS})[ ](?:Paul[ ])?(?P<roman>[IVX]+){_NO_LETTER}", _monarch),
+    rule(
+        rf"(?i:{_NUMBERED})s?[ ](?P<roman>(?:[IVXLC]{{2,}}|V|X|I{_AFTER_ONE})){_NO_LETTER}", _roman
+    ),
+    rule(rf"[IVX]{{2,}}{_NO_LETTER}", _lone_roman),
 )
 WORDS = frozenset(
     {word.lower() for word in (*_TITLES, *_ABBREVIATIONS, *_BEFORE_NUMBER)}
     | {word.lower() for word in (*_MONARCHS.split("|"), *_NUMBERED.split("|"))}
     | {f"{word.lower()}s" for word in _NUMBERED.split("|")}
-    | {"st", "vs", "ph", "et", *(word.lower() for word in _STREETS)}
+    | {"st", "vs", "ph", "et", *(word.lower() for word in STREETS)}
 )
 """Lower-case words that the rules above begin with, capitals and what has periods aside."""
