@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     queries = [query for panel in panels for query in panel.queries]
     checkpoint = _ROOT / "checkpoints" / "demo"
     models = arguments.repository or prepare.repository(arguments.work, checkpoint, "int8").path
+    seconds = arguments.seconds / len(STEPS)
     with (
         EmbeddedServer(models, restart=True) as server,
         Prometheus(server.metrics_url.split("/")[2]) as prometheus,
@@ -83,12 +84,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         start_s = time.time()
         for num_callers in STEPS:
             with Traffic(server.grpc_url, server.http_url, TEXTS, num_callers) as traffic:
-                traffic.run_for(arguments.seconds / len(STEPS))
+                traffic.run_for(seconds)
         end_s = time.time()
+        served = prometheus.query("chattts_info")[0].labels
         data = {
             query.expr: prometheus.query_range(query.expr, start_s, end_s, 1.0) for query in queries
         }
-    draw(panels, data, start_s, arguments.output)
+    callers = ", ".join(map(str, STEPS))
+    title = f"{callers} callers of all kinds at once, {seconds:g} s each; "
+    title += f"checkpoint {served['checkpoint']}, {served['precision']}"
+    draw(title, panels, data, start_s, arguments.output)
     empty = [query for query in queries if not data[query.expr]]
     summary = {
         "output": str(arguments.output),

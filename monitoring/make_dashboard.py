@@ -69,6 +69,8 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> dict[str, Any]:
         }
         for index, query in enumerate(panel.queries)
     ]
+    hidden = {"Time": True, "Value": True}
+    columns = {"id": "organize", "options": {"excludeByName": hidden}}
     custom = {"thresholdsStyle": {"mode": "off" if panel.limit is None else "line"}}
     return {
         "id": number,
@@ -86,6 +88,7 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> dict[str, Any]:
             "overrides": [],
         },
         "options": {} if panel.is_table else {"tooltip": {"mode": "multi", "sort": "desc"}},
+        "transformations": [columns] if panel.is_table else [],
         "targets": targets,
     }
 

@@ -197,14 +197,21 @@ MACHINE = Row(
             (Query("nv_cpu_utilization{<i>}", "{{instance}}"),),
         ),
         Panel(
-            "Memory",
+            "Memory of the processes",
             "bytes",
-            "Resident memory of our processes, and what the machine has and uses.",
+            "Resident: the front model, and all engines with their KV blocks.",
             (
                 Query("sum(chattts_front_resident_memory_bytes{<v>})", "front"),
                 Query("sum(chattts_engine_resident_memory_bytes{<v>})", "engines"),
-                Query("sum(nv_cpu_memory_used_bytes{<i>})", "used on the machine"),
-                Query("sum(nv_cpu_memory_total_bytes{<i>})", "of the machine"),
+            ),
+        ),
+        Panel(
+            "Memory of the machine",
+            "bytes",
+            "As Triton sees it.",
+            (
+                Query("sum(nv_cpu_memory_used_bytes{<i>})", "used"),
+                Query("sum(nv_cpu_memory_total_bytes{<i>})", "of"),
             ),
         ),
         Panel(

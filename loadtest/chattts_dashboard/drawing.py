@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -9,23 +10,31 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 from .dashboard import Panel
 from .prometheus import Series
 
-_COLUMNS = 4
-_PANEL_INCHES = (3.7, 2.1)
-_MAX_NAMES = 7
+_COLUMNS = 6
+_PANEL_INCHES = (2.8, 1.9)
+_DPI = 90
+_COLORS = 64
+_MAX_NAMES = 5
 _SCALES = {"percentunit": (100.0, "%"), "bytes": (1e-9, "GB"), "s": (1.0, "s")}
 """Factor and name of Grafana's units; others have none."""
 
 
 def draw(
-    panels: Sequence[Panel], data: Mapping[str, list[Series]], start_s: float, path: Path
+    title: str,
+    panels: Sequence[Panel],
+    data: Mapping[str, list[Series]],
+    start_s: float,
+    path: Path,
 ) -> None:
     """Write one picture with the panels that have data.
 
     Args:
+        title: of the whole.
         panels: in order.
         data: the answer to each expression.
         start_s: time of the epoch that becomes 0 on the axes.
@@ -36,6 +45,7 @@ def draw(
     lines = [row[i : i + _COLUMNS] for row in rows for i in range(0, len(row), _COLUMNS)]
     width, height = _PANEL_INCHES
     figure = Figure(figsize=(_COLUMNS * width, len(lines) * height), layout="constrained")
+    figure.suptitle(title, fontsize=9)
     grid = figure.subplots(len(lines), _COLUMNS, squeeze=False)
     row = ""
     for axes, line in zip(grid, lines, strict=True):
@@ -44,11 +54,13 @@ def draw(
         for place, panel in zip(axes, line, strict=False):
             is_first = panel.row != row
             row = panel.row
-            title = f"{row.upper()}  |  {panel.title}" if is_first else panel.title
-            place.set_title(title, loc="left", fontsize=8, fontweight="bold")
+            name = f"{row.upper()} | {panel.title}" if is_first else panel.title
+            place.set_title(name, loc="left", fontsize=7, fontweight="bold")
             show = _table if panel.kind == "table" else _lines
             show(place, panel, data, start_s)
-    figure.savefig(path, dpi=75, pil_kwargs={"optimize": True})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=_DPI)
+    Image.open(drawn).convert("RGB").quantize(_COLORS).save(path, optimize=True)
 
 
 def _lines(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: float) -> None:
@@ -61,10 +73,10 @@ def _lines(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: 
             name = _name(query.legend, series.labels) if number < _MAX_NAMES else None
             axes.plot(times, values, linewidth=1, label=name)
             number += 1
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=0, top=1.05 * axes.get_ylim()[1])
     if panel.limit is not None and axes.get_ylim()[1] > 0.4 * factor * panel.limit:
         axes.axhline(factor * panel.limit, color="tab:red", linewidth=1, linestyle="--")
-    axes.set_ylabel(unit, fontsize=7)
+    axes.set_ylabel(unit, fontsize=6)
     axes.tick_params(labelsize=6)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=5, loc="upper left", framealpha=0.6)
@@ -77,7 +89,7 @@ def _table(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: 
         for series in data[query.expr]
         for name, value in series.labels.items()
     ]
-    axes.text(0.02, 0.95, "\n".join(lines), fontsize=7, va="top", transform=axes.transAxes)
+    axes.text(0.02, 0.95, "\n".join(lines), fontsize=6, va="top", transform=axes.transAxes)
     axes.set_xticks([])
     axes.set_yticks([])
 

@@ -102,6 +102,8 @@ def test_container_is_hardened(service: dict[str, Any]) -> None:
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert "--allow-client-shm=false" in service["command"]
+    # models are loaded and unloaded only by who can read a file in the container
+    assert service["command"][0].startswith("--control-token-file=")
     assert {volume["read_only"] for volume in service["volumes"]} == {True}
     assert service["mem_limit"]
     assert "USER 1000:1000" in DOCKERFILE
