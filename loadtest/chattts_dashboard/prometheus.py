@@ -47,7 +47,7 @@ class Prometheus:
     def __init__(self, target: str, interval_s: int = 1) -> None:
         self._target = target
         self._interval_s = interval_s
-        self._folder = tempfile.TemporaryDirectory(prefix="chattts-prometheus-")
+        self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._url = ""
 
@@ -58,11 +58,11 @@ class Prometheus:
             probe.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{probe.getsockname()[1]}"
         self._url = f"http://{address}"
-        folder = Path(self._folder.name)
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="chattts-prometheus-"))
         config = folder / "prometheus.yml"
         config.write_text(yaml.safe_dump(self._config(address)), encoding="utf-8")
         command = [PROGRAM, f"--config.file={config}", f"--web.listen-address={address}"]
-        command += [f"--storage.tsdb.path={folder / 'data'}", "--log.level=warn"]
+        command += [f"--storage.tsdb.path={folder / 'data'}", "--log.level=error"]
         self._process = subprocess.Popen(command, cwd=folder)
         try:
             self._wait_until_ready()
@@ -109,7 +109,9 @@ class Prometheus:
             self._process.terminate()
             self._process.wait()
             self._process = None
-        self._folder.cleanup()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
 
     def query(self, expr: str) -> list[Series]:
         """Return what an expression gives now.
