@@ -17,7 +17,7 @@ from .mandarin_units import (
 )
 
 NUMBER = (
-    rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,5}}(?![\d,])|\d{{1,{MAX_CARDINAL_DIGITS}}}(?!\d))"
+    rf"(?:\d{{1,3}}(?:,\d{{3}}){{1,5}}(?!\d|,\d)|\d{{1,{MAX_CARDINAL_DIGITS}}}(?!\d))"
     r"(?:\.\d{1,30}(?!\d|\.\d))?"
 )
 """Regular expression of a number that is not too long to be said as one."""
