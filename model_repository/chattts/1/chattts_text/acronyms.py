@@ -88,13 +88,13 @@ _LONGEST_SPELLED = 5
 
 _SURNAMES = re.compile(r"(?:Mc|Mac|O'|De|Di|Du|La|Le|Van|Von|Fitz)[A-Z][a-z]+\Z")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
-_MIXED = re.compile(r"(?:[A-Z][a-z][A-Z]{1,2}|[A-Z]{2,5}[a-rt-z])(s?)\Z")
+_MIXED = re.compile(r"(?:[A-Z][a-z][A-Z]{1,2}|[A-Z]{2,5}[a-rt-z](?=\Z))(s?)\Z")
 """IoT, QoS, VoIP, PCIe, NVMe: spelled, small letters too."""
 _PRONOUNCEABLE = re.compile(
     r"(?:(?:[BCDFGHJKLMNPRSTVWYZ]|QU|[BCFGPS]L|[BCDFGPT]R|[CSTW]H|S[CKMNPTW]|STR|SPR|TW)?"
     r"(?:A[IUY]?|E[AEIUY]?|I[EO]?|O[AIOUY]?|U|(?<=.)Y)"
     r"(?:[BCDFGKLMNPRSTVWXYZ]|[CT]K|LL|SS|FF|TT|L[DFKMPT]|M[BP]|N[CDGKT]|R[DFGKLMNPST]|[CSTG]H|HN"
-    r"|S[KPT]|[PCK]T|FT|ST)?){1,3}E?\Z"
+    r"|S[KPT]|[PCK]T|FT|ST|GHT|[DFLNPRX]TH|[NTR]CH|RST|NG)?){1,3}E?S?\Z"
 )
 """Capitals that English spelling allows as a word: PRICE, TOTAL, JOHN; not JPEG, ISBN, ADHD."""
 _PLURAL = re.compile(r"([A-Z]{2,})('?s)\Z")

@@ -21,7 +21,13 @@ from .language import HAN
 
 _PLAIN = rf"\n -~{HAN}{PLACEHOLDER}，。！？、；：（）《》【】…—"
 _LESS, _GREATER = "<{1,3}|&lt;|&#60;|&#[xX]3[cC];", ">{1,3}|&gt;|&#62;|&#[xX]3[eE];"
+_FACES = (
+    r"[:;=][-'^o]?[()DPpO/\\|*]{1,3}|[xX]D|(?<![0-9] )(?<!\b[a-z] )<3+"
+    r"|\^[_.-]?\^|[-=][_.][-=]|[oO][_.][oO]|T[_.]T|>[_.]<"
+)
+"""Faces and hearts made of signs."""
 _ODD = re.compile(
+    rf"(?P<face>(?<![^\s{HAN}。！，!?~])(?:{_FACES})(?![^\s。！，.,!?~]))|"
     r"(?P<quoted>^(?:[^\S\n]*>){1,3}[^\S\n]+(?=[^\s>=0-9]))"
     r"|(?P<bullet>^[^\S\n]*[•‣◦▪▸►●○■□◆◇➢✓✔*+-][^\S\n]+(?=[^\s*+-]))"
     rf"|(?P<open>(?<![A-Za-z0-9])(?:{_LESS}))(?=[^\s<>&0-9=][^\s<>&]{{0,30}}(?P<close>{_GREATER}))"
@@ -110,6 +116,8 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             continue
         elif match["inside_number"]:
             yield Edit(start, end, ":" if match[0] == "：" else ",")
+        elif match["face"]:
+            yield Edit(start, end, " ", "dropped_symbol")
         elif match["again"]:
             yield Edit(start, end, text[start - 1])
         elif match["part"] or match["bullet"] or match["quoted"]:

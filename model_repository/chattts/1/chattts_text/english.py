@@ -24,14 +24,14 @@ from .english_rules import Handler, Rule, groups, rule, whole
 from .language import LATIN
 
 _ITEM = re.compile(
-    rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|!(?==)|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
+    rf"[{LATIN}]+(?:'[{LATIN}]+)*|[0-9]|\.(?=[0-9]|NET\b)|!(?==)|(?<=[A-Z]);(?=[A-Z])|[^\s\w.,;:!?\"()…{PLACEHOLDER}]"
     rf"|[(](?=[0-9]{{3}}\))|[{english_words.ROMAN_SIGN}½⅓⅔¼¾⅕-⅞²³⁰¹⁴-⁹]"
 )
 
 
 _AMOUNT_BEFORE = re.compile(
-    r"(?:\)|(?:\A|[^\w.,])[0-9][0-9.,:/]*(?:st|nd|rd|th)?"
-    r"(?: ?(?:[%′″]|°[CF]?|[ap]\.?m\.?|AM|PM)|[A-Za-zμΩ]{1,3})?)\Z"
+    r"(?:\)|(?:\A|[^\w.,-]|(?<![A-Za-z])-|[a-z]\.)[0-9][0-9.,:/]*(?:st|nd|rd|th)?"
+    r"(?: ?(?:[%′″']|°[CF]?|[ap]\.?m\.?|AM|PM)|[A-Za-zμΩ]{1,3})?)\Z"
 )
 _LONGEST_AMOUNT = 16
 
@@ -53,6 +53,8 @@ def _range(match: re.Match[str]) -> list[Edit] | None:
         return groups(match, dash="minus")
     is_name = is_falling and second >= 100 and first - second >= 100  # 747-400, not 112-108
     is_name = is_name or first == second >= 10  # 50-50
+    if before.endswith("'"):
+        return [Edit(start - 1, match.end("dash"), "to")]
     return groups(match, dash=" " if is_name else "to")
 
 
@@ -127,6 +129,22 @@ def _dimension(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, "by") if is_size else None
 
 
+def _dozens(match: re.Match[str]) -> list[Edit]:
+    """Read 100s of."""
+    return whole(match, f"{cardinal(match['n'])}s".removeprefix("one "))
+
+
+_FORMULA_BEFORE = re.compile(r"(?<![$])[$]{1,2}(?:[A-Za-z(\\])[^$]*\Z")
+_LONGEST_FORMULA = 120
+
+
+def _formula_end(match: re.Match[str]) -> list[Edit] | None:
+    """Leave out the sign behind $E=mc^2$."""
+    before = match.string[max(0, match.start() - _LONGEST_FORMULA) : match.start()]
+    is_end = _FORMULA_BEFORE.search(before) is not None
+    return [Edit(*match.span(), " ", "dropped_symbol")] if is_end else None
+
+
 def _quarter(match: re.Match[str]) -> list[Edit]:
     """Read 2Q22."""
     said = year(match["year"] if len(match["year"]) == 4 else f"20{match['year']}")
@@ -158,9 +176,20 @@ _SIGN_RULES = (
     rule(r"(?<=[²³] )-(?= [0-9a-z])", _said("minus")),
     rule(r"#(?=[A-Z]{1,4}(?:-[0-9]|(?!(?:19|20)[0-9]{2}\b)[0-9]{3}))", _said("number")),
     rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
-    rule(r"(?<=Q[1-4])-(?=Q[1-4])", _said("to")),
+    rule(r"(?<=Q[1-4])[-–](?=Q[1-4])", _said("to")),
     rule(r"(?<=Q[1-4])'(?=[0-9]{2}(?![0-9]))", _said(" ")),
-    rule(r"(?<!\w)[$](?=[A-Za-z])", lambda match: [Edit(*match.span(), "", "dropped_symbol")]),
+    rule(
+        r"(?<![0-9])(?<![0-9] )[$]{1,2}(?![$ ]?\.?[0-9])",
+        lambda match: [Edit(*match.span(), " ", "dropped_symbol")],
+    ),
+    rule(r"(?<=[0-9])[$]{1,2}(?![$0-9])", _formula_end),
+    rule(r"(?<=[A-Z]);(?=[A-Z])", _said(" ")),
+    rule(r"(?<=[ (][A-D])-(?=[\s.,;)]|\Z)", _said("minus")),
+    rule(r"(?<=[0-9])[·⋅](?=[0-9])", _said("times")),
+    rule(r"(?<![\w.][A-Z])(?<=[A-Z])–(?=[A-Z](?!\w))", _said("to")),
+    rule(r"<=>", _said("is equivalent to")),
+    rule(r"<->", _said("to")),
+    rule(r"<>", _said("is not equal to")),
     rule(r"&&", _said("and")),
     rule(r"\|\|", _said("or")),
     rule(r"<=", _said("is at most")),
@@ -191,10 +220,11 @@ _SIGN_RULES = (
     rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),
     rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
     rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
-    rule(r"(?<=\w)\^(?=[0-9])", _said("to the power of")),
+    rule(r"(?<=[\w)])\^(?= ?[-−]?[0-9A-Za-z(])", _said("to the power of")),
     rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
 )
 _DIGIT_RULES = (
+    rule(r"(?P<n>10{1,6})s(?= of\b)", _dozens),
     rule(r"(?P<n>[1-4])Q(?P<year>[0-9]{2}|20[0-9]{2})(?!\w)", _quarter),
     english_codes.HEXADECIMAL,
     *english_dates.DIGIT_RULES,
@@ -209,6 +239,7 @@ _WORD_RULES = (
     *english_dates.WORD_RULES,
     *english_words.WORD_RULES,
     rule(r"x(?= [0-9])", _dimension),
+    rule(r"(?<=[0-9] )x(?= [$€£]\.?[0-9])", _said("times")),
     english_codes.VERSION,
     english_codes.HEXADECIMAL,
     rule(r"(?P<sign>[A-Z]\.)(?P<n>[0-9]{3,4})(?!\w)", _dotted_name),
@@ -260,7 +291,9 @@ def _rules(item: re.Match[str], is_shouted: bool) -> Iterable[Rule]:
         return _DIGIT_RULES
     if not text[0].isalpha():
         return _SIGN_RULES
-    is_plain = text[1:].islower() or text.islower()
+    is_plain = (text[1:].islower() or text.islower()) and not item.string.endswith(
+        "&", 0, item.start()
+    )
     if is_plain and text.lower() not in _KEYWORDS and follows not in _SHOWS_MORE:
         return _PLAIN_WORD if len(text) > 1 else ()
     return _SHOUTED_RULES if is_shouted else _WORD_RULES

@@ -96,12 +96,16 @@ def _counted(match: re.Match[str], words: str) -> list[Edit]:
     return [*edits, Edit(end, *unit)] if unit else edits
 
 
+_EQUALS = re.compile(r"(?:\.[0-9]+)? ?=")
+
+
 def _multiplied(match: re.Match[str]) -> list[Edit]:
     """Read the first factor of 3x4, 3 × 4 or 1920x1080, and the sign."""
     before = match["n"]
     is_size = len(before) >= 3 and len(match["next"]) >= 3
     sign = match["sign"] or match["tight"]
-    by = sign == "x" or (sign == "×" and is_size)
+    is_sum = _EQUALS.match(match.string, match.end("next")) is not None
+    by = (sign == "x" and not is_sum) or (sign == "×" and is_size)
     words = pairs(before) if is_size and before.isdecimal() else number(before)
     edits = [Edit(*match.span("n"), words), Edit(*match.span("op"), "by" if by else "times")]
     following = match["next"]
@@ -269,7 +273,8 @@ def _scientific(match: re.Match[str]) -> list[Edit]:
 
 def _suffixed(match: re.Match[str]) -> list[Edit]:
     """Read 802.11ax, its letters one by one."""
-    return whole(match, f"{number(match['n'])} {' '.join(match['suffix'])}")
+    more = f" {model_number(match['more'])}" if match["more"] else ""
+    return whole(match, f"{number(match['n'])} {' '.join(match['suffix'])}{more}")
 
 
 DIGIT_RULES = (
@@ -277,7 +282,7 @@ DIGIT_RULES = (
     rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
     rule(
         r"(?:(?P<whole>[0-9]{1,3})[ -]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
-        r"(?P<below>[0-9]{1,4})(?![0-9/%])",
+        r"(?P<below>[0-9]{1,4})(?![0-9/%])(?:(?:rds?|ths?|'s)(?!\w))?",
         _fraction,
     ),
     rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
@@ -299,5 +304,5 @@ DIGIT_RULES = (
     rule(rf"(?P<n>{NUMBER})\"(?!\w)", _inches),
     rule(r"(?P<n>[0-9]{3})\((?P<letter>[a-z])\)", _plan),
     rule(rf"(?P<n>{NUMBER})", _plain),
-    rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?!\w)", _suffixed),
+    rule(r"(?P<n>[0-9]+\.[0-9]+)(?P<suffix>[A-Za-z]{1,3})(?P<more>[0-9]{0,3})(?!\w)", _suffixed),
 )

@@ -157,14 +157,17 @@ def _clock(match: re.Match[str]) -> list[Edit] | None:
     hour, minute, second = int(match["h"]), int(match["m"]), match["s"]
     if minute > 59 or (second and int(second) > 59) or (hour > 24 and second):
         return None
+    letter = match.groupdict().get("letter")
     if is_ratio(match.string, match.start()) and not match["half"]:
         return None
     if second and len(match["h"]) == 1 and not match["half"]:
         return whole(match, _lasting([(hour, "hour"), (minute, "minute"), (int(second), "second")]))
     is_range = match.string.startswith(("-", "–"), match.end()) and 0 < hour <= 12
-    words = _hour_and_minute(hour, minute, bool(match["half"]) or is_range, bool(second))
+    words = _hour_and_minute(hour, minute, bool(match["half"] or letter) or is_range, bool(second))
     if second and int(second):
         words += f" and {_lasting([(int(second), 'second')])}"
+    if letter:
+        return whole(match, f"{words} {letter} m")
     return groups(match, time=words, half=_half(match))
 
 
@@ -275,7 +278,7 @@ DIGIT_RULES = (
     rule(r"(?P<decade>1[0-9]{2}0|20[0-9]0|[2-9]0)'?s(?![A-Za-z])", _decade),
     rule(
         r"(?P<time>(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?)(?![0-9:])"
-        rf"{_HALF}?",
+        rf"(?:{_HALF}|(?P<letter>[ap])(?![\w']|\.[ ]?m))?",
         _clock,
     ),
     rule(rf"(?P<time>(?P<h>[0-9]{{1,2}})\.(?P<m>[0-9]{{2}})){_NONE}{_HALF}", _clock),

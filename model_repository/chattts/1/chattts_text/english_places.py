@@ -53,6 +53,15 @@ def _way(match: re.Match[str]) -> list[Edit]:
     return whole(match, _WAYS[match["way"]])
 
 
+_ROAD_BEFORE = re.compile(r"(?:I-|US-|SR-|Hwy |Highway |Route |Rte\.? )[0-9]{1,3} \Z")
+
+
+def _bound(match: re.Match[str]) -> list[Edit] | None:
+    """Read "I-5 N"."""
+    before = match.string[max(0, match.start() - 14) : match.start()]
+    return _way(match) if _ROAD_BEFORE.search(before) else None
+
+
 def _ways(match: re.Match[str]) -> list[Edit]:
     return whole(match, _WAYS[match[0][0]] + _WAYS[match[0][1]].lower())
 
@@ -70,9 +79,13 @@ def _short_state(match: re.Match[str]) -> list[Edit]:
 
 WORD_RULES = (
     rule(rf"(?P<word>{'|'.join(STREETS)})(?![\w.'])", _street),
-    rule(r"(?:(?<=[0-9] )|(?<=[°′″])|(?<=[°′″] ))(?P<way>[NSEW])(?= (?:[A-Z][a-z]|[0-9]))", _way),
+    rule(
+        r"(?:(?<=[0-9] )|(?<=[°′″])|(?<=[°′″] ))(?P<way>[NSEW])\.?(?= (?:[A-Z][a-z]|[0-9]))", _way
+    ),
     rule(r"(?P<way>[NSEW])(?=\.? [0-9]{1,3}(?:st|nd|rd|th) (?:St|Ave|Pl|Blvd)\b)\.?", _way),
     rule(r"(?:(?<=[°′″])|(?<=[°′″] ))(?P<way>[NSEW])(?!\w)", _way),
+    rule(r"(?<=[0-9] )(?P<way>[NSEW])(?![\w'])", _bound),
+    rule(r"Hwy(?= [0-9])", lambda match: whole(match, "Highway")),
     rule(
         r"(?:(?<=[0-9]st )|(?<=[0-9]nd )|(?<=[0-9]rd )|(?<=[0-9]th ))Fl\b\.?",
         lambda match: whole(match, "Floor"),

@@ -126,6 +126,7 @@ _BOTH = {
     "℃": ("degree Celsius", "degrees Celsius"),
     "°F": ("degree Fahrenheit", "degrees Fahrenheit"),
     "℉": ("degree Fahrenheit", "degrees Fahrenheit"),
+    "MPH": ("mile per hour", "miles per hour"),
     "mph": ("mile per hour", "miles per hour"),
     "kph": ("kilometer per hour", "kilometers per hour"),
     "mpg": ("mile per gallon", "miles per gallon"),
@@ -142,6 +143,8 @@ _BOTH = {
     "MBps": ("megabyte per second", "megabytes per second"),
     "ppm": ("part per million", "parts per million"),
     "sqft": ("square foot", "square feet"),
+    "kt": ("knot", "knots"),
+    "kts": ("knot", "knots"),
     "hp": ("horsepower", "horsepower"),
     "inHg": ("inch of mercury", "inches of mercury"),
     "mmHg": ("millimeter of mercury", "millimeters of mercury"),
@@ -155,7 +158,7 @@ _LENGTHS = word_set("km cm mm nm m in ft yd mi")
 _AMBIGUOUS = word_set("A N J t d us in cal MP l ha bit")
 """Read as units only where they touch the number: "5 A students", "5 in a row"."""
 _DOTTED = word_set(
-    "ft in lb lbs oz yd mi gal tsp tbsp Tbsp Tsp qt pkg hr hrs min mins sec secs yr yrs wk mph"
+    "ft in lb lbs oz yd mi mo gal tsp tbsp Tbsp Tsp qt pkg hr hrs min mins sec secs yr yrs wk mph"
 )
 """May have a period that is no full stop."""
 
@@ -163,7 +166,7 @@ _ANY = "|".join(sorted(UNITS, key=len, reverse=True))
 _POWER = "[²³]|[23](?![0-9])"
 _UNIT = re.compile(
     rf"(?P<gap>[ \u00a0-]?)(?P<area>sq |sq\. |cu |cu\. )?(?P<unit>{_ANY})(?P<power>{_POWER})?"
-    rf"(?:/(?P<per>{_ANY}|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
+    rf"(?:/(?P<per>{_ANY}|H|S|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
     r"(?:(?<=[°′″])|(?![\w']))"
 )
 _CUP = re.compile(r" c\.(?=,| [a-z])")
@@ -224,7 +227,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
 
 
 BARE = re.compile(
-    r"(?P<unit>km|m|[kKMGT]B|[MG]b|kg|mg|g|L|l|μg|µg)/(?P<per>h|s|min|L|l|m|kg|d)"
+    r"(?P<unit>km|m|[kKMGT]B|[MG]b|kg|mg|g|L|l|μg|µg)/(?P<per>hr|h|s|min|L|l|m|kg|d)"
     r"(?P<power>[²³]|[23](?![0-9]))?(?![\w/])"
 )
 """A compound unit that needs no number before it to be known as one."""
@@ -235,7 +238,11 @@ def bare_words(unit: str, per: str, power: str | None) -> str:
     return UNITS[unit][1] + per_words(per, power)
 
 
-_PLACES = word_set("gate seat apt apartment row room unit flat exit suite class grade platform no")
+_ROADS = ("I-", "US-", "SR-")
+_PLACES = word_set(
+    "route highway hwy rte gate seat apt apartment row room unit flat exit suite class grade "
+    "platform no"
+)
 
 
 def _is_place(text: str, position: int, unit: str) -> bool:
@@ -243,7 +250,10 @@ def _is_place(text: str, position: int, unit: str) -> bool:
     start = position
     while start and position - start < _LONGEST_PLACE and text[start - 1].isdecimal():
         start -= 1
-    return len(unit) == 1 and unit.isupper() and word_before(text, start).lower() in _PLACES
+    is_numbered = word_before(text, start).lower() in _PLACES or text[
+        max(0, start - 3) : start
+    ].endswith(_ROADS)
+    return len(unit) == 1 and unit.isupper() and is_numbered
 
 
 _LONGEST_PLACE = 4
@@ -256,7 +266,9 @@ def _is_inch(text: str, position: int, unit: str) -> bool:
 
 def per_words(unit: str, power: str | None = None) -> str:
     """Read the part of a unit behind its slash: " per hour", " per cubic meter"."""
-    name = {"mo": "month"}.get(unit) or (UNITS[unit][0] if unit in UNITS else unit)
+    name = {"mo": "month", "H": "hour", "S": "second"}.get(unit) or (
+        UNITS[unit][0] if unit in UNITS else unit
+    )
     if power and unit in _LENGTHS:
         name = f"{_POWERS[power]} {name}"
     elif power:

@@ -72,6 +72,8 @@ _ABBREVIATIONS = {
     "doz": "dozen",
     "pkg": "package",
     "hrs": "hours",
+    "qtr": "quarter",
+    "ctr": "Center",
 }
 """Read so with a period behind."""
 
@@ -103,6 +105,11 @@ _BEFORE_NUMBER = {
     "cat": "category",
     "lat": "latitude",
     "cl": "clause",
+    "op": "opus",
+    "pt": "part",
+    "bk": "book",
+    "ll": "lines",
+    "ste": "suite",
     "max": "maximum",
     "min": "minimum",
 }
@@ -259,7 +266,7 @@ def _either_case(words: dict[str, str]) -> str:
 
 
 WORD_RULES = (
-    rule(r"(?<![\w/])(?:(?i:w/o|n/a|b/c)(?![\w/])|w/)", _slashed),
+    rule(r"(?<![\w/])(?:(?i:w/o|n/a|b/c)(?![\w/])|w/(?![a-z]\b))", _slashed),
     rule(r"(?<=[\w.] )v\.(?= [A-Z])", lambda match: whole(match, "versus")),
     rule(r"(?<=&)[A-Z]s(?!\w)", lambda match: whole(match, f"{match[0][0]}'s")),
     rule(rf"(?P<word>(?i:{'|'.join(_LATIN).replace('.', '[.]')}))\.", _latin),
@@ -272,7 +279,7 @@ WORD_RULES = (
     rule(r"(?P<head>(?P<word>St)(?P<stop>\.)?)(?![\w'])(?P<name>(?=[ ][A-Z][a-z]))?", _saint),
     rule(
         rf"(?P<head>(?P<word>(?i:{_any(_BEFORE_NUMBER)}))\.[ ]?)"
-        rf"(?:(?=[0-9{ROMAN_SIGN}])|(?P<roman>[IVXLC]+)(?![\w']))",
+        rf"(?:(?=\(?[0-9{ROMAN_SIGN}])|(?P<roman>[IVXLC]+)(?![\w']))",
         _numbered,
     ),
     rule(rf"(?P<word>{_either_case(_ABBREVIATIONS)})(?P<stop>\.)(?!\w)", _abbreviation),

@@ -101,6 +101,8 @@ READINGS = {
     "℉": Reading("华氏度", "degrees Fahrenheit"),
     "Ω": Reading("欧姆", "ohms"),
     "→": Reading("到", "to"),
+    "↑": Reading(None, "up"),
+    "↓": Reading(None, "down"),
     "⇒": Reading("推出", "implies"),
     "⇔": Reading("等价于", "is equivalent to"),
     "§": Reading("节", "section"),
