@@ -145,7 +145,9 @@ def _is_letter_scale(place: Place) -> bool:
 def _currency_name(place: Place, currency: str) -> str:
     name = CURRENCIES[currency]
     following = place.after.lstrip()
-    return "" if following.startswith((name, "元", "块")) else name
+    if following.startswith("元"):
+        return name.removesuffix("元") if name.endswith("元") else ""
+    return "" if following.startswith((name, "块")) else name
 
 
 def _is_money(place: Place) -> bool:
@@ -238,8 +240,10 @@ def _discount(place: Place) -> str:
 
 
 def _item(place: Place) -> str | None:
-    """Read the stop of "1. " at the head of a line as a pause."""
-    return cardinal(place.match["n"]) + "、" if place.before[-1:] in ("", "\n") else None
+    """Read the stop of "1. " at the head of a line or of an item as a pause."""
+    is_head = place.before[-1:] in ("", "\n", *"：；。:;")
+    is_head = is_head or (place.before[-1:] == " " and place.after[:1] != " ")
+    return cardinal(place.match["n"]) + "、" if is_head else None
 
 
 EARLY_DIGIT_RULES: tuple[Rule, ...] = (

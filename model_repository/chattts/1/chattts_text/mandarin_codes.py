@@ -17,7 +17,7 @@ CODE_WORDS = (
 """Words with which a number is a name, for use inside a regular expression."""
 
 WEAK_CODE_WORDS = (
-    "订单|运单|快递|合同|发票|会员|股票|微信|联系|短信|手机|座机|打|航空|登机口|交通事故"
+    "订单|运单|快递|合同|发票|会员|股票|微信|快件|联系|短信|手机|座机|打|航空|登机口|交通事故"
 )
 """Words with which only a long number is a name."""
 
@@ -117,6 +117,11 @@ def _network(place: Place) -> str | None:
     return f"{words}冒号{digits(port, place.one)}" if port else words
 
 
+def _another(place: Place) -> str | None:
+    """Read the second of two telephones: 0571-88888888/88888889."""
+    return _run(place) if re.search(r"\d{7,8} ?[/、] ?$", place.before) else None
+
+
 def _named(place: Place) -> str | None:
     """Read the numbers of trains, flights and number plates, and long ones behind letters."""
     if len(place.match[0]) > 2 and not place.said and re.search("[A-Za-z]-?$", place.before):
@@ -188,6 +193,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"(?:12306|12315|10086)(?!\d|\.\d){_EXTENSION}", _well_known),
     rule(r"(?:110|119|120|122|1\d{4}|9\d{4})(?!\d)", _hotline),
     rule(r"\d{2,16}(?:[- ]\d{2,16}){0,8}(?!\d|[.:：]\d|-\d+-\d)", _code),
+    rule(r"\d{7,8}(?!\d)", _another),
     rule(r"\d{1,5}(?!\d|-\d+-\d)", _named),
     rule(r"\d{3,4}(?!\d)", _room),
     rule(r"\d{3,4}(?![\d.,:/-])", _model),

@@ -3,6 +3,7 @@
 import re
 
 from .mandarin_amounts import RANGE
+from .mandarin_codes import names_code
 from .mandarin_formulas import RATIO_BEFORE, SCORED_AFTER
 from .mandarin_numbers import cardinal, digits, number
 from .mandarin_place import Place, Rule, rule
@@ -91,6 +92,8 @@ def _timestamp(place: Place) -> str | None:
 def _day_first(place: Place) -> str | None:
     """Month first, as American software writes it, unless only day first is a date."""
     first, second, year = place.match["a"], place.match["b"], place.match["y"]
+    if names_code(place.before):
+        return None
     if _is_date(year, first, second):
         return _date(year, first, second)
     return _date(year, second, first) if _is_date(year, second, first) else None
