@@ -36,7 +36,7 @@ def chunk(
 ) -> TokenChunk:
     hidden = np.array(steps, np.float32)[:, None] if steps else NO_HIDDEN
     codes = np.repeat(hidden.astype(np.int32) % 625, 4, axis=1) if steps else NO_CODES
-    return TokenChunk(hidden, codes, np.array(ids, np.int32), reason, 3, num_retries)
+    return TokenChunk(hidden, codes, np.array(ids, np.int32), reason, 3, num_retries, 2.0)
 
 
 def steps(segment: int, num_steps: int = 40) -> list[float]:

@@ -20,7 +20,9 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
+from conftest import DATA
 from launcher import EmbeddedServer
+from metric_tables import ONLY_ON_A_GPU, names
 from metrics import read_metrics
 from repository_copies import copy_repository
 from speech_calls import CallError, Response, open_stream, stream, unary_grpc, unary_http
@@ -262,3 +264,26 @@ def test_what_was_said_is_neither_in_the_log_nor_in_a_label(server: EmbeddedServ
         assert SECRET not in text
         assert "☃" not in text
         assert "\\u2603" not in text
+
+
+def test_what_is_exported_is_documented_and_the_other_way_round(server: EmbeddedServer) -> None:
+    samples = {key.partition("{")[0] for key in read_metrics(server)}
+    families = {re.sub("_(bucket|sum|count)$", "", name) for name in samples}
+    ours = {name for name in families if name.startswith(("chattts_", "tts_"))}
+    assert ours == names() - ONLY_ON_A_GPU
+
+
+def test_the_small_voice_s_good_sentences_have_no_fault(demo_server: EmbeddedServer) -> None:
+    english = (DATA / "ear_sentences.txt").read_text(encoding="utf-8").splitlines()
+    mandarin = ["今天天气很好", "请问现在几点", "我们明天见"]
+    spoken = [*((text, "en") for text in english), *((text, "zh") for text in mandarin)]
+
+    def faults(index: int) -> list[str]:
+        text, voice = spoken[index]
+        answer = stream(demo_server, text=text, voice=voice, seed=1, stream=False)
+        found: list[str] = answer[-1].metadata["quality"]
+        return found
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(faults, range(len(spoken))))
+    assert found == [[]] * len(spoken)

@@ -103,7 +103,7 @@ class Responses:
         ]
         self._send(pb_utils.InferenceResponse(tensors), is_final)
         if self.record:
-            self.record.has_sent(len(samples), self._running.count)
+            self.record.has_sent(len(samples))
             if is_final:
                 self.record.end("OK")
 

@@ -56,10 +56,14 @@ class TokenModel:
             self._finished_calls.add(call)
         _raise_error(self.NAME, response)
         outputs = {name: _output(response, name) for name in self.OUTPUTS}
-        _, _, queue_ms, num_retries = outputs.pop("usage").tolist()
+        _, _, queue_ms, num_retries, mean_batch = outputs.pop("usage").tolist()
         finish_reason = outputs.pop("finish_reason")[0].decode()
         return TokenChunk(
-            **outputs, finish_reason=finish_reason, queue_ms=queue_ms, num_retries=num_retries
+            **outputs,
+            finish_reason=finish_reason,
+            queue_ms=queue_ms,
+            num_retries=num_retries,
+            mean_batch=mean_batch / 100,
         )
 
 

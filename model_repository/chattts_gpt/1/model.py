@@ -39,6 +39,7 @@ from chattts_engine import (
     Snapshot,
     Tokenizer,
     TorchOptions,
+    take_switch,
 )
 
 CANCEL_POLL_S = 0.02
@@ -58,6 +59,7 @@ class TritonPythonModel:
         parameters = {
             key: value["string_value"] for key, value in config.get("parameters", {}).items()
         }
+        has_metrics = take_switch(parameters)
         weights = Path(args["model_repository"]) / args["model_version"] / "weights"
         gpt = GPTConfig.from_file(weights / "gpt_config.json")
         self._input_names = [entry["name"] for entry in config["input"]]
@@ -72,7 +74,8 @@ class TritonPythonModel:
             draw_id=lambda: uuid.uuid4().hex,
         )
         self._deliveries = Deliveries()
-        self._metrics = EngineMetrics(pb_utils.MetricFamily, args["model_version"])
+        version = args["model_version"]
+        self._metrics = EngineMetrics(pb_utils.MetricFamily, version) if has_metrics else None
         self._threads = [
             threading.Thread(target=_guarded, args=(work,), name=name, daemon=True)
             for name, work in (("sender", self._deliver), ("metrics", self._show_numbers))
@@ -182,8 +185,10 @@ class TritonPythonModel:
             else:
                 if news is None:
                     return
-                self._metrics.take_snapshot(*news)
-            self._metrics.take_queue(self._router.num_waiting, self._router.num_deaths)
+                if self._metrics:
+                    self._metrics.take_snapshot(*news)
+            if self._metrics:
+                self._metrics.take_queue(self._router.num_waiting, self._router.num_deaths)
 
     def _handle(self, event: Chunk | NextCall) -> None:
         """Deliver one event; a caller that cannot be answered costs only its own request."""
@@ -230,6 +235,7 @@ class TritonReply:
                 chunk.num_generated,
                 round(chunk.queue_s * 1000),
                 chunk.num_retries,
+                round(chunk.mean_batch * 100),
             ),
             is_final=is_final,
         )
@@ -237,7 +243,7 @@ class TritonReply:
     def send_nothing(self) -> None:
         """Answer a call that generates nothing."""
         self._send(
-            codes=None, token_ids=None, hidden=None, finish_reason="", usage=(0,) * 4, is_final=True
+            codes=None, token_ids=None, hidden=None, finish_reason="", usage=(0,) * 5, is_final=True
         )
 
     def fail(self, code: str, message: str) -> None:

@@ -45,6 +45,23 @@ def test_decode_steps_are_far_fewer_than_the_tokens() -> None:
     assert engine.stats.num_decoded_tokens == sum(LENGTHS) - len(LENGTHS)
 
 
+def test_each_sequence_knows_how_many_it_was_decoded_with() -> None:
+    """The long one decodes 4 of its 8 steps alone, the others all of theirs together."""
+    engine = make_engine()
+    chunks = {}
+    for name, length in (("long", 9), ("short", 5)):
+        request = make_request(name, max_new_tokens=length)
+        chunks[name] = ChunkBuilder(request, engine.gpt.num_codebooks, engine.gpt.hidden_size)
+        engine.add_request(request, 0.0)
+    means = {}
+    while engine.has_unfinished:
+        for output in engine.step(0.0):
+            chunk = chunks[output.sequence.id].push(output, 0.0)
+            if chunk and chunk.finish_reason:
+                means[output.sequence.id] = chunk.mean_batch
+    assert means == {"long": 1.5, "short": 2.0}
+
+
 def test_a_short_request_started_beside_a_long_one_ends_long_before_it() -> None:
     engine = make_engine()
     engine.add_request(make_request("long", max_new_tokens=100), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from chattts_engine.metrics import SPECS, EngineMetrics
+from chattts_engine.metrics import SPECS, EngineMetrics, take_switch
 from chattts_engine.stats import EngineStats, Snapshot
 from fake_metrics import FakeFamily, FakeMetric
 
@@ -70,3 +70,12 @@ def test_gpu_memory_is_shown_only_where_there_is_a_gpu(metrics: EngineMetrics) -
     for name, value in (("used", 3), ("limit", 4)):
         assert list(FakeFamily.made[f"chattts_gpu_memory_{name}_bytes"].metrics) == [("2", "1")]
         assert metric(f"gpu_memory_{name}_bytes", "1").value == value
+
+
+def test_the_switch_is_taken_from_the_parameters() -> None:
+    parameters = {"metrics": "false", "max_num_seqs": "4"}
+    assert not take_switch(parameters)
+    assert parameters == {"max_num_seqs": "4"}
+    assert take_switch(parameters)
+    with pytest.raises(ValueError, match="metrics: 'no' is neither true nor false"):
+        take_switch({"metrics": "no"})

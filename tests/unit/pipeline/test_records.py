@@ -21,7 +21,7 @@ FACTS = {"model_version": "2", "checkpoint": "tiny", "precision": "int8", "untra
 SECRET = "ID 000000190001010000 测试"
 STREAM = SpeechRequest(text=SECRET, seed=7, priority=1)
 UNARY = SpeechRequest(text=SECRET, stream=False)
-SPOKEN = Progress("en", 7, ("eos", "length"), 120, 3, ("homophone", "homophone"), ("loop",))
+SPOKEN = Progress("en", 7, ("eos", "length"), 120, 2.5, 3, ("homophone", "homophone"), ("loop",))
 
 
 def outcome_of(
@@ -38,7 +38,7 @@ def outcome_of(
     record.request = request
     record.progress = lambda: progress
     for _, num_samples in pieces:
-        record.has_sent(num_samples, num_running=3)
+        record.has_sent(num_samples)
     record.end(code)
     record.end("INTERNAL")
     (outcome,) = outcomes
@@ -65,7 +65,6 @@ def test_times_count_from_the_arrival_and_gaps_from_piece_to_piece() -> None:
     outcome = outcome_of([(10.25, RATE), (10.5, RATE), (10.75, 0)])
     assert (outcome.first_audio_s, outcome.latency_s) == (0.25, 1.0)
     assert (outcome.gaps_s, outcome.audio_s, outcome.underrun_s) == ((0.25,), 2.0, 0.0)
-    assert outcome.mean_running == 3
 
 
 def test_a_listener_who_runs_dry_waits_and_goes_on() -> None:
@@ -213,7 +212,7 @@ def test_a_request_is_one_line_of_json_that_can_be_found_and_has_no_text() -> No
         "first_audio_s": 0.25,
         "queue_ms": 3,
         "underrun_s": 0.0,
-        "mean_running": 3.0,
+        "mean_batch": 2.5,
         "warnings": ["homophone"],
         "quality": ["loop"],
         "retried": False,

@@ -42,6 +42,21 @@ def test_the_final_metadata_tells_how_it_went() -> None:
     assert 0 <= final["timings"]["first_audio_ms"] <= final["timings"]["total_ms"]
 
 
+def test_progress_tells_how_far_it_has_come() -> None:
+    stage = Stage({"one": script(0), "two": script(1, 20, "length")})
+    speech = stage.speech("one", "two")
+    before = speech.progress()
+    assert (before.num_tokens, before.finish_reasons, before.quality) == (0, ("", ""), ())
+    try:
+        speech.run()
+    finally:
+        speech.drain()
+    after = speech.progress()
+    assert (after.num_tokens, after.finish_reasons) == (60, ("eos", "length"))
+    assert (after.seed, after.queue_ms, after.mean_batch) == (7, 3, 2.0)
+    assert list(after.quality) == stage.caller.metadata[-1]["quality"]
+
+
 def test_one_response_holds_what_the_stream_would() -> None:
     scripts = {"one": script(0), "two": script(1)}
     streamed = Stage(scripts).speak("one", "two").audio

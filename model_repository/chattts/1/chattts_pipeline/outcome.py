@@ -31,6 +31,8 @@ class Progress:
     """Of the segments; empty where one has not ended."""
     num_tokens: int = 0
     """Steps of audio codes that the token model made for it, retries included."""
+    mean_batch: float = 0.0
+    """Sequences that the token model decoded together, on average over the tokens."""
     queue_ms: int = 0
     """Milliseconds that the first segment waited in the token model."""
     warnings: tuple[str, ...] = ()
@@ -65,8 +67,6 @@ class Outcome:
     """Seconds between pieces of a stream."""
     underrun_s: float
     """Seconds that a listener who began with the first piece would have waited in all."""
-    mean_running: float
-    """Requests that ran, this one included, on average over its pieces; 0: none was sent."""
 
     @property
     def mode(self) -> str:
@@ -111,16 +111,14 @@ class RequestRecord:
     _played_until: float = 0.0
     _audio_s: float = 0.0
     _underrun_s: float = 0.0
-    _num_running: int = 0
     _gaps_s: list[float] = field(default_factory=list)
     _has_ended: bool = False
 
-    def has_sent(self, num_samples: int, num_running: int) -> None:
+    def has_sent(self, num_samples: int) -> None:
         """Take note of a piece that was sent just now.
 
         Args:
             num_samples: Its samples; none: it is no audio.
-            num_running: Requests that run now.
         """
         if not num_samples:
             return
@@ -133,7 +131,6 @@ class RequestRecord:
         self._played_until = max(now, self._played_until) + num_samples / self.sample_rate
         self._last_sent_at = now
         self._audio_s += num_samples / self.sample_rate
-        self._num_running += num_running
 
     def end(self, code: str) -> None:
         """Hand over what it came to; only the first end counts.
@@ -145,7 +142,6 @@ class RequestRecord:
             return
         self._has_ended = True
         first = self._first_sent_at
-        num_pieces = len(self._gaps_s) + (first is not None)
         self.on_end(
             Outcome(
                 request_id=self.request_id,
@@ -158,7 +154,6 @@ class RequestRecord:
                 audio_s=self._audio_s,
                 gaps_s=tuple(self._gaps_s),
                 underrun_s=self._underrun_s,
-                mean_running=self._num_running / num_pieces if num_pieces else 0.0,
             )
         )
 

@@ -73,7 +73,7 @@ def _entry(outcome: Outcome) -> dict[str, Any]:
         "first_audio_s": None if first is None else round(first, 4),
         "queue_ms": progress.queue_ms,
         "underrun_s": round(outcome.underrun_s, 4),
-        "mean_running": round(outcome.mean_running, 1),
+        "mean_batch": round(progress.mean_batch, 1),
         "warnings": sorted(set(progress.warnings)),
         "quality": list(progress.quality),
         "retried": progress.is_retried,

@@ -108,6 +108,8 @@ class Segment:
         self.queue_ms = 0
         self.num_retries = 0
         """Derived seeds tried because the end came first."""
+        self.mean_batch = 0.0
+        """Sequences decoded together, itself included, on average over its steps."""
         self.has_begun = False
         self.queue_expires_at: float | None = None
         """When it ends unless the token model has begun, on the monotonic clock in seconds."""
@@ -138,6 +140,7 @@ class Segment:
         self.has_begun = True
         self.queue_ms = chunk.queue_ms
         self.num_retries = chunk.num_retries
+        self.mean_batch = chunk.mean_batch
         self._codes.append(chunk.codes)
         self.stream.append(chunk.hidden)
         self.finish_reason = chunk.finish_reason

@@ -31,6 +31,8 @@ class TokenChunk:
     """Milliseconds spent waiting for a slot."""
     num_retries: int
     """Derived seeds tried because the end came first."""
+    mean_batch: float = 0.0
+    """Sequences decoded together, itself included, on average over its steps; 0: no step yet."""
 
 
 class TokenModel(Protocol):

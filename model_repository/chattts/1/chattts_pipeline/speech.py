@@ -105,11 +105,14 @@ class Speech:
 
     def progress(self) -> Progress:
         """Return how far it is spoken."""
+        num_tokens = [segment.stream.num_steps for segment in self._segments]
+        mean_batches = [segment.mean_batch for segment in self._segments]
         return Progress(
             voice=self._plan.voice.name,
             seed=self._plan.seed,
             finish_reasons=tuple(segment.finish_reason for segment in self._segments),
-            num_tokens=sum(segment.stream.num_steps for segment in self._segments),
+            num_tokens=sum(num_tokens),
+            mean_batch=float(np.dot(num_tokens, mean_batches)) / max(1, sum(num_tokens)),
             queue_ms=self._queue_ms,
             warnings=tuple(str(warning["code"]) for warning in self._warnings()),
             quality=self._find_faults() if self._faults is None else self._faults,

@@ -10,7 +10,7 @@ from .engine import Engine, StepOutput
 from .engine_handle import EngineHandle
 from .loading import LoadedEngine, load_engine, warm_up
 from .messages import EngineJob
-from .metrics import EngineMetrics
+from .metrics import EngineMetrics, take_switch
 from .request import RequestParser
 from .router import Callbacks, EngineRouter, QueueFullError
 from .sampling_params import SamplingParams
@@ -43,4 +43,5 @@ __all__ = [
     "TorchOptions",
     "load_engine",
     "warm_up",
+    "take_switch",
 ]

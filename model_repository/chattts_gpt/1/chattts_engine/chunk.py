@@ -34,6 +34,8 @@ class Chunk:
     """Seconds spent waiting for a slot."""
     num_retries: int = 0
     """Derived seeds tried because the end came first."""
+    mean_batch: float = 0.0
+    """Sequences decoded together, itself included, on average over its steps; 0: no step yet."""
 
     def last(self, num_tokens: int) -> Chunk:
         """Return the chunk with no more than its last tokens."""
@@ -109,6 +111,7 @@ class ChunkBuilder:
             num_generated=self._num_generated,
             queue_s=scheduled_s - sequence.arrival_s,
             num_retries=sequence.num_retries,
+            mean_batch=sequence.mean_batch,
         )
         self._next_size = self._request.chunk_tokens
         self._tokens.clear()

@@ -186,7 +186,7 @@ class Engine:
         """Feed each sequence its next known token; return the (B, H) hidden states."""
         hidden = self.runner.decode(sequences, self._embeddings.steps(sequences))
         for sequence in sequences:
-            sequence.num_computed_tokens += 1
+            sequence.take_decode(len(sequences))
         self.stats.add_decode_step(len(sequences))
         return hidden
 
@@ -214,7 +214,7 @@ class Engine:
             if running:
                 self.stats.add_decode_step(len(running))
             for row, sequence in running:
-                sequence.num_computed_tokens += 1
+                sequence.take_decode(len(running))
                 if finite[row]:
                     self._apply(sequence, tokens[row], hidden[row], end_token)
                 else:

@@ -84,6 +84,18 @@ WAITING = _gauge(
 SPECS = (*GAUGES.values(), *GPU_GAUGES.values(), *COUNTERS.values(), DEATHS, BATCH, WAITING)
 
 
+def take_switch(parameters: dict[str, str]) -> bool:
+    """Take the key `metrics` out of the `parameters` of config.pbtxt; say whether it is on.
+
+    Raises:
+        ValueError: it is neither true nor false.
+    """
+    value = parameters.pop("metrics", "true")
+    if value not in ("true", "false"):
+        raise ValueError(f"metrics: {value!r} is neither true nor false")
+    return value == "true"
+
+
 class EngineMetrics:
     """One set of metrics per engine, and the queue before all of them."""
 

@@ -103,6 +103,10 @@ class Sequence:
     """The seed in use: the request's, or one derived from it after an immediate end of speech."""
     num_retries: int = 0
     """Derived seeds tried because the end came first."""
+    num_decodes: int = 0
+    """Steps of the network that decoded it."""
+    num_decoded_rows: int = 0
+    """Sequences decoded in all of them, itself included."""
     first_scheduled_s: float | None = None
     finish_reason: FinishReason | None = None
     error: str = ""
@@ -119,6 +123,17 @@ class Sequence:
     def id(self) -> str:
         """The request's id."""
         return self.request.id
+
+    @property
+    def mean_batch(self) -> float:
+        """Sequences decoded together, itself included, on average over its steps; 0: no step."""
+        return self.num_decoded_rows / self.num_decodes if self.num_decodes else 0.0
+
+    def take_decode(self, num_rows: int) -> None:
+        """Count one position that was decoded together with others, num_rows in all."""
+        self.num_computed_tokens += 1
+        self.num_decodes += 1
+        self.num_decoded_rows += num_rows
 
     @property
     def num_tokens(self) -> int:
