@@ -10,12 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .figures import figures
 from .locust_process import Target, start_locust
+from .probe import Seen
 from .profile import Profile
-from .records import Record, ended_within
+from .records import Record
 from .shapes import Shape
 from .simulation import simulate
 
@@ -32,7 +31,7 @@ def against_a_second_client(
         audio, so that how many texts of which length each got to matters little.
     """
     command = [sys.executable, "-m", "chattts_load.probe", "--url", target.grpc_url]
-    command += ["--streams", str(streams), "--seconds", str(seconds), "--settle", str(settle_s)]
+    command += ["--streams", str(streams), "--seconds", str(seconds)]
     command += ["--lengths", target.lengths, "--languages", target.languages]
     shape = Shape("constant", streams, seconds)
     locust = start_locust(folder, "check", target, shape)
@@ -40,18 +39,30 @@ def against_a_second_client(
     records = locust.finish()
     if probe.returncode:
         raise ValueError("the second client failed; its reason is above")
-    sums = json.loads(probe.stdout)
-    good = [one for one in ended_within(records, settle_s, seconds - settle_s) if one.is_ok]
-    if not good or not sums["requests"]:
+    seen = [Seen(**one) for one in json.loads(probe.stdout)]
+    good = [record for record in records if record.is_ok]
+    ends_s = [[one.ended_s for one in good], [one.ended_s for one in seen]]
+    if not all(ends_s):
         raise ValueError("the check by a second client was too short: nothing ended in it")
-    latency_s, audio_s = (sum(one.latency_s for one in good), sum(one.audio_s for one in good))
-    first_audio_s = float(np.mean([one.first_audio_s for one in good]))
+    # Only while both were at it: one starts and ends before the other.
+    begin_s, end_s = max(map(min, ends_s)) + settle_s, min(map(max, ends_s))
+    ours = _means([one for one in good if begin_s <= one.ended_s <= end_s])
+    theirs = _means([one for one in seen if begin_s <= one.ended_s <= end_s])
     return {
         "streams": 2 * streams,
-        "requests": [len(good), sums["requests"]],
-        "latency_ratio": (latency_s / audio_s) / (sums["latency_s"] / sums["audio_s"]),
-        "first_audio_ratio": first_audio_s / (sums["first_audio_s"] / sums["requests"]),
+        "requests": [ours[0], theirs[0]],
+        "latency_ratio": ours[1] / theirs[1],
+        "first_audio_ratio": ours[2] / theirs[2],
     }
+
+
+def _means(requests: Sequence[Record] | Sequence[Seen]) -> tuple[int, float, float]:
+    """How many; seconds of latency per second of audio; mean seconds to the first audio."""
+    if not requests:
+        raise ValueError("the check by a second client was too short: nothing ended in it")
+    latency_s = sum(one.latency_s for one in requests)
+    first_audio_s = sum(one.first_audio_s for one in requests) / len(requests)
+    return len(requests), latency_s / sum(one.audio_s for one in requests), first_audio_s
 
 
 def of_the_profile(

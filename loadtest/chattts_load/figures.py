@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .records import Record, ended_within
+from .texts import LENGTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,45 @@ def figures(
         waited_s=sum(record.waited_s for record in good),
         memory_bytes=memory_bytes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFigures:
+    """The requests of one length of text in a step; seconds."""
+
+    concurrency: int
+    length: str
+    requests: int
+    """Ended well."""
+    latency_p50_s: float
+    latency_p99_s: float
+    first_audio_p50_s: float
+    first_audio_p95_s: float
+    real_time_factor_p50: float
+
+
+def by_length(records: Sequence[Record], concurrency: int) -> list[ClassFigures]:
+    """Figures of each length of text among the good records, the shortest texts first."""
+    found = []
+    for length in LENGTHS:
+        good = [record for record in records if record.is_ok and record.length == length]
+        if good:
+            latencies = [record.latency_s for record in good]
+            first_audios = [record.first_audio_s for record in good]
+            factors = [record.real_time_factor for record in good]
+            found.append(
+                ClassFigures(
+                    concurrency=concurrency,
+                    length=length,
+                    requests=len(good),
+                    latency_p50_s=float(np.percentile(latencies, 50)),
+                    latency_p99_s=float(np.percentile(latencies, 99)),
+                    first_audio_p50_s=float(np.percentile(first_audios, 50)),
+                    first_audio_p95_s=float(np.percentile(first_audios, 95)),
+                    real_time_factor_p50=float(np.percentile(factors, 50)),
+                )
+            )
+    return found
 
 
 def timeline(records: Sequence[Record], bin_s: float) -> list[tuple[float, Figures]]:

@@ -2,7 +2,7 @@
 
     python -m chattts_load.probe --url HOST:PORT --streams 4 --seconds 20
 
-Speaks the texts that locust speaks, in the same order, and prints sums as one line of JSON.
+Speaks the texts that locust speaks, in the same order, and prints a list of what it saw as JSON.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ from . import texts
 _BYTES_PER_SECOND = 4 * 24000
 
 
-@dataclass(slots=True)
-class Sums:
-    """What was seen of all requests that ended after the settling time."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one request."""
 
-    requests: int = 0
-    latency_s: float = 0.0
-    first_audio_s: float = 0.0
-    audio_s: float = 0.0
+    ended_s: float
+    """Unix time of the end of the answer."""
+    latency_s: float
+    """Seconds from the call to there."""
+    first_audio_s: float
+    """Seconds from the call to the first samples."""
+    audio_s: float
+    """Seconds of audio."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Speak for a while and print the sums."""
+    """Speak for a while and print what was seen."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--streams", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--settle", type=float, default=0.0)
     parser.add_argument("--lengths", default=texts.DEFAULT_LENGTHS)
     parser.add_argument("--languages", default=texts.DEFAULT_LANGUAGES)
     arguments = parser.parse_args(argv)
@@ -50,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         texts.read_weights(arguments.languages, texts.LANGUAGES),
         seed=1,
     )
-    sums, lock = Sums(), threading.Lock()
-    begin = time.monotonic() + arguments.settle
+    lock = threading.Lock()
+    seen: list[Seen] = []
     end = time.monotonic() + arguments.seconds
 
     def speak() -> None:
@@ -61,24 +64,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             while time.monotonic() < end:
                 with lock:
                     text, seed = mix.draw()
-                seen = _one(stub, text, seed)
-                with lock:
-                    if begin <= time.monotonic() < end:
-                        sums.requests += 1
-                        sums.latency_s += seen[0]
-                        sums.first_audio_s += seen[1]
-                        sums.audio_s += seen[2]
+                seen.append(_one(stub, text, seed))
 
     threads = [threading.Thread(target=speak) for _ in range(arguments.streams)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(json.dumps(asdict(sums)))
+    print(json.dumps([asdict(one) for one in seen]))
 
 
-def _one(stub: GRPCInferenceServiceStub, text: texts.Text, seed: int) -> tuple[float, float, float]:
-    """Seconds to the end and to the first samples, and seconds of audio, of one request."""
+def _one(stub: GRPCInferenceServiceStub, text: texts.Text, seed: int) -> Seen:
     message = service_pb2.ModelInferRequest(model_name="chattts")
     for name, datatype, raw in (
         ("text", "BYTES", _string(text.text)),
@@ -97,7 +93,8 @@ def _one(stub: GRPCInferenceServiceStub, text: texts.Text, seed: int) -> tuple[f
             if output.name == "audio" and raw:
                 first_s = first_s or time.monotonic() - started
                 num_bytes += len(raw)
-    return time.monotonic() - started, first_s, num_bytes / _BYTES_PER_SECOND
+    latency_s = time.monotonic() - started
+    return Seen(time.time(), latency_s, first_s, num_bytes / _BYTES_PER_SECOND)
 
 
 def _string(text: str) -> bytes:

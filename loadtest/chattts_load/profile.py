@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,8 @@ class Profile:
         Beyond the last measured number the server is taken to be full: twice the requests take
         twice as long.
         """
-        counts = [point.concurrency for point in self.points]
-        fixed = np.interp(concurrency, counts, [point.fixed_s for point in self.points])
-        slope = np.interp(concurrency, counts, [point.s_per_audio_s for point in self.points])
-        over = max(1.0, concurrency / counts[-1])
-        return float(fixed + audio_s * slope) * over
+        fixed_s, s_per_audio_s = _between(self.points, concurrency)
+        return fixed_s + audio_s * s_per_audio_s
 
     def audio_lengths(self, characters: int, language: str) -> list[float]:
         """Seconds of audio that a text of this length may become, equally likely.
@@ -125,6 +123,16 @@ def load(path: Path) -> Profile:
         return Profile(points=points, **values)
     except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise ProfileError(f"{path}: no profile: {error}") from error
+
+
+@cache
+def _between(points: tuple[Point, ...], concurrency: int) -> tuple[float, float]:
+    """Fixed seconds and seconds per second of audio at some number of requests at once."""
+    counts = [point.concurrency for point in points]
+    fixed_s = np.interp(concurrency, counts, [point.fixed_s for point in points])
+    slope = np.interp(concurrency, counts, [point.s_per_audio_s for point in points])
+    over = max(1.0, concurrency / counts[-1])
+    return over * float(fixed_s), over * float(slope)
 
 
 def _line(x: Any, y: Any) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .figures import Figures
+from .figures import ClassFigures, Figures
 
 _MEGABYTE = 1e6
 _README = ("concurrency", "QPS", "mean, s", "P99, s", "first audio p50 / p95, s", "memory, MB")
@@ -29,6 +29,16 @@ _COLUMNS = {
     "real_time_factor_p50": "real-time factor p50",
     "real_time_factor_p95": "p95",
     "underruns": "streams that ran dry",
+}
+_CLASS_COLUMNS = {
+    "concurrency": "at once",
+    "length": "text",
+    "requests": "requests",
+    "latency_p50_s": "p50 s",
+    "latency_p99_s": "p99 s",
+    "first_audio_p50_s": "first audio p50 s",
+    "first_audio_p95_s": "p95 s",
+    "real_time_factor_p50": "real-time factor p50",
 }
 
 
@@ -61,31 +71,39 @@ def html(
     title: str,
     what: Mapping[str, Any],
     steps: Sequence[Figures],
+    classes: Sequence[ClassFigures],
     plot: bytes,
     notes: Sequence[str],
 ) -> str:
-    """One page that needs nothing else: what was measured, a table, the plots, the notes."""
+    """One page that needs nothing else: what was measured, plots, tables, notes."""
     facts = "".join(f"<li>{escape(str(key))}: {escape(str(what[key]))}</li>" for key in what)
-    head = "".join(f"<th>{escape(name)}</th>" for name in _COLUMNS.values())
-    rows = "".join(f"<tr>{_cells(asdict(one))}</tr>" for one in steps)
     said = "".join(f"<li>{escape(note)}</li>" for note in notes)
     image = base64.b64encode(plot).decode()
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title><style>
 body {{ font-family: sans-serif; margin: 2em; }}
-table {{ border-collapse: collapse; }}
+table {{ border-collapse: collapse; margin: 1em 0; }}
 th, td {{ border: 1px solid #ccc; padding: .3em .6em; text-align: right; }}
 img {{ max-width: 100%; }}
 </style></head><body>
 <h1>{escape(title)}</h1>
 <ul>{facts}</ul>
 <img alt="plots" src="data:image/png;base64,{image}">
-<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>
+{_table(_COLUMNS, [asdict(one) for one in steps])}
+{_table(_CLASS_COLUMNS, [asdict(one) for one in classes])}
 <ul>{said}</ul>
 </body></html>
 """
 
 
-def _cells(values: Mapping[str, Any]) -> str:
-    shown = (values[key] for key in _COLUMNS)
-    return "".join(f"<td>{one if isinstance(one, int) else f'{one:.3f}'}</td>" for one in shown)
+def _table(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table of the keys of `columns` under their titles."""
+    head = "".join(f"<th>{escape(title)}</th>" for title in columns.values())
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_shown(row[key])}</td>' for key in columns)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else escape(str(value))

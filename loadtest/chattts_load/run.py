@@ -17,7 +17,7 @@ from launcher import EmbeddedServer
 from tritonclient import grpc as triton
 
 from . import checks, plots, report
-from .figures import Figures, figures, timeline
+from .figures import Figures, by_length, figures, timeline
 from .locust_process import Target, start_locust
 from .profile import Profile, fit, lengths_of, save
 from .records import Record, ended_within
@@ -76,7 +76,9 @@ def run_steps(options: Options) -> dict[str, Any]:
     report.write_csv(steps, options.output / "steps.csv")
     table = report.markdown(steps)
     (options.output / "table.md").write_text(table + "\n", encoding="utf-8")
-    page = report.html(_TITLE, what, steps, plots.over_concurrency(steps), _notes(found))
+    classes = [one for users, kept in records.items() for one in by_length(kept, users)]
+    plot = plots.over_concurrency(steps)
+    page = report.html(_TITLE, what, steps, classes, plot, _notes(found))
     (options.output / "report.html").write_text(page, encoding="utf-8")
     print(table, file=sys.stderr)
     return {
@@ -98,7 +100,8 @@ def run_shape(options: Options, shape: Shape, rate: float) -> dict[str, Any]:
     whole = figures(records, users, options.settle_s, shape.seconds, bytes_held)
     stretches = timeline(records, _BIN_S)
     report.write_csv([one for _, one in stretches], options.output / f"{shape.name}.csv")
-    page = report.html(_TITLE, what, [whole], plots.over_time(stretches), [])
+    classes = by_length(ended_within(records, options.settle_s, shape.seconds), users)
+    page = report.html(_TITLE, what, [whole], classes, plots.over_time(stretches), [])
     (options.output / f"{shape.name}.html").write_text(page, encoding="utf-8")
     return {"what": what, "whole": asdict(whole)}
 

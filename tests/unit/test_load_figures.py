@@ -12,7 +12,7 @@ from typing import Any
 import perf
 import pytest
 from chattts_load import plots, report
-from chattts_load.figures import figures, timeline
+from chattts_load.figures import by_length, figures, timeline
 from chattts_load.perf_analyzer import read_latencies, read_speech_export, speech_input
 from chattts_load.playback import Playback
 from chattts_load.records import Record, RecordWriter, ended_within, read_records
@@ -147,9 +147,11 @@ def test_reports_have_every_step(tmp_path: Path) -> None:
     assert len(rows) == 5
     report.write_csv(steps, tmp_path / "steps.csv")
     assert len((tmp_path / "steps.csv").read_text().splitlines()) == 4
-    page = report.html(
-        "Load <1>", {"users": "a & b"}, steps, plots.over_concurrency(steps), ["x<y"]
-    )
+    classes = by_length([record(), record(length="long"), record(length="long", audio_s=0.0)], 4)
+    assert [(one.length, one.requests) for one in classes] == [("short", 1), ("long", 1)]
+    plot = plots.over_concurrency(steps)
+    page = report.html("Load <1>", {"users": "a & b"}, steps, classes, plot, ["x<y"])
+    assert page.count("<tr>") == 2 + len(steps) + len(classes)
     assert "Load &lt;1&gt;" in page
     assert "users: a &amp; b" in page
     assert "x&lt;y" in page
