@@ -174,4 +174,5 @@ def _read_summary(metadata: JsonObject) -> Summary:
         precision=get(metadata, "precision", str),
         latency=get(metadata, "latency", str),
         untrained=get(metadata, "untrained", bool),
+        quality=get_list(metadata, "quality", str) if "quality" in metadata else (),
     )

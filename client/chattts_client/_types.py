@@ -164,6 +164,9 @@ class Summary:
     """exact or low: how the samples were made; exact for one response, whatever was asked."""
     untrained: bool
     """True: the weights are random and the audio is noise by design."""
+    quality: tuple[str, ...] = ()
+    """Faults that the server found in the audio: silent, clipped, too_short, too_long, loop or
+    not_finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

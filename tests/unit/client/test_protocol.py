@@ -178,6 +178,15 @@ def test_a_final_chunk_carries_the_summary_and_read_only_samples() -> None:
     assert chunk.summary.warnings[0].code == "unknown_words"
 
 
+@pytest.mark.parametrize(("sent", "expected"), [({}, ()), ({"quality": ["loop"]}, ("loop",))])
+def test_faults_are_in_the_summary_if_the_server_looks_for_them(
+    sent: dict[str, list[str]], expected: tuple[str, ...]
+) -> None:
+    chunk = read_chunk(reader(outputs(np.zeros(0, np.float32), is_final=True, **sent)), 0)
+    assert chunk.summary is not None
+    assert chunk.summary.quality == expected
+
+
 def test_a_chunk_before_the_final_one_has_no_summary() -> None:
     response = outputs(np.zeros(4, dtype=np.float32), is_final=False)
     assert read_chunk(reader(response), 0).summary is None
