@@ -10,6 +10,7 @@ from .acronyms import read_token
 from .aligned import Edit
 from .context import Context
 from .english_numbers import digits
+from .language import HAN
 
 _SIGNS = {
     ".": "dot",
@@ -84,6 +85,7 @@ _FILE = re.compile(
     rf"|[A-Za-z]:\\(?:[A-Za-z0-9_.+@%~-]+\\)*[A-Za-z0-9_.+@%~-]*[A-Za-z0-9_]\\?"
     rf"|(?=[0-9.-]*[A-Za-z_])(?:{_NAME}+/)*{_NAME}+\.(?:{_EXTENSION})(?![A-Za-z0-9]|\.[A-Za-z0-9])"
     rf"|(?<![^\s(（\"'“，。：])\.(?:{_EXTENSION.upper()})(?![A-Za-z0-9])"
+    rf"|(?<=[{HAN}])\.(?:{_EXTENSION})(?![A-Za-z0-9]|\.[A-Za-z0-9])"
     r"|(?<![^\s(（\"'“，。：])\.[a-z][a-z0-9_]{2,}(?![A-Za-z0-9])"
     r")"
 )
@@ -154,5 +156,12 @@ def read_address(address: str) -> str:
         said = [" dot ".join(digits(part) for part in network[0].split("."))]
         address = address[network.end() :]
     for piece in _PIECE.findall(address):
-        said.append(read_token(piece) if piece.isalnum() else _SIGNS.get(piece, ""))
+        is_label = len(piece) == 3 and piece.isdigit()
+        said.append(
+            digits(piece)
+            if is_label
+            else read_token(piece)
+            if piece.isalnum()
+            else _SIGNS.get(piece, "")
+        )
     return " ".join(word for word in said if word)

@@ -33,7 +33,9 @@ _ODD = re.compile(
     rf"|(?P<open>(?<![A-Za-z0-9])(?:{_LESS}))(?=[^\s<>&0-9=][^\s<>&]{{0,30}}(?P<close>{_GREATER}))"
     r"|(?P<entity>&(?:#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<apostrophe>(?<=[A-Za-zÀ-ɏ])[’‘ʼ´`＇](?=[A-Za-zÀ-ɏ])|[’‘](?=[0-9]0s))"
-    r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』]|(?<![\d¼½¾⅓⅔⅛⅜⅝⅞])\")"
+    r"|(?P<part>[\[\]{}“”„‟«»‹›「」『』])"
+    r"|(?P<quote>\")"
+    r"|(?P<keycap>(?<=[0-9])\ufe0f?\u20e3)"
     r"|(?P<inside_number>(?<=[0-9０-９])：(?=[0-9０-９])|(?<=[０-９])，(?=[０-９]{3}(?![０-９])))"
     rf"|(?P<again>(?<=[{HAN}])々)"
     r"|\r\n"
@@ -96,6 +98,9 @@ _SIGNS = {
     "\u30fb": "·",
     "\uff65": "·",
 }
+_MEASURED = frozenset("0123456789¼½¾⅓⅔⅛⅜⅝⅞")
+"""A double quote behind one of these means inches where no quotation is open."""
+
 _LISTED = "dropped_control"
 _MAX_WORD = 60
 """Longer Latin words are parted; tokenizers give up at about 100 letters."""
@@ -105,7 +110,7 @@ _LONG_WORD = re.compile(rf"[A-Za-z0-9]{{{_MAX_WORD + 1},}}")
 def stage(text: str, context: Context) -> Iterable[Edit]:
     """See above."""
     yield from parted(text)
-    bracket_end = -1
+    bracket_end, quoted_from = -1, -1
     for match in _ODD.finditer(text):
         start, end = match.span()
         if match["open"]:
@@ -120,6 +125,13 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
             yield Edit(start, end, " ", "dropped_symbol")
         elif match["again"]:
             yield Edit(start, end, text[start - 1])
+        elif match["quote"]:
+            is_inside = quoted_from >= 0 and text.find("\n", quoted_from, start) < 0
+            if is_inside or text[max(0, start - 1)] not in _MEASURED:
+                quoted_from = -1 if is_inside else start
+                yield Edit(start, end, " ")
+        elif match["keycap"]:
+            yield Edit(start, end, "、")
         elif match["part"] or match["bullet"] or match["quoted"]:
             yield Edit(start, end, " ")
         elif match["apostrophe"]:

@@ -155,6 +155,10 @@ def _dotted_name(match: re.Match[str]) -> list[Edit]:
     return whole(match, f"{match[0][0]} {model_number(match['n'])}")
 
 
+def _is_number_end(match: re.Match[str]) -> bool:
+    return match.string[match.start() - 1 : match.start()] in tuple("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 _WEIGHT_BEFORE = r"(?<=[0-9]g)|(?<=oz)|(?<=lb)|(?<=kg)|(?<=cm)|(?<=[0-9]ml)|(?<=[0-9]mL)|(?<=ft)"
 _NUMBER_NEXT = r"(?=[$€£¥]?\.?[0-9])"
 _SIGN_RULES = (
@@ -214,6 +218,11 @@ _SIGN_RULES = (
         r"(?:(?<=[0-9])|(?<=[0-9]x))/(?=(?:day|week|month|year|hour|minute|second|person|night)\b)",
         _said("per"),
     ),
+    Rule(
+        english_units.PER_NUMBER,
+        lambda m: whole(m, english_units.per_words(m["per"])) if _is_number_end(m) else None,
+    ),
+    rule(r"(?<=Q[1-4])[~～](?=Q[1-4])", _said("to")),
     rule(r"(?<=opyright )©", _said("")),
     rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
     rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
@@ -238,6 +247,7 @@ _WORD_RULES = (
     *english_money.WORD_RULES,
     *english_dates.WORD_RULES,
     *english_words.WORD_RULES,
+    rule(r"[A-Z]{2,3}(?=&[A-Z](?![a-z]))", lambda match: whole(match, " ".join(match[0]))),
     rule(r"x(?= [0-9])", _dimension),
     rule(r"(?<=[0-9] )x(?= [$€£]\.?[0-9])", _said("times")),
     english_codes.VERSION,

@@ -96,7 +96,7 @@ def _counted(match: re.Match[str], words: str) -> list[Edit]:
     return [*edits, Edit(end, *unit)] if unit else edits
 
 
-_EQUALS = re.compile(r"(?:\.[0-9]+)? ?=")
+_EQUALS = re.compile(r"(?:\.[0-9]+)? ?=|\^|[⁻⁰¹²³⁴-⁹]")
 
 
 def _multiplied(match: re.Match[str]) -> list[Edit]:
@@ -213,6 +213,8 @@ def _integer(text: str, start: int, end: int, written: str) -> str:
         return model_number(written)
     if size == 5 and len(before) == 2 and before.isupper():
         return digits(written)  # the postal code behind a state
+    if size == 5 and text.endswith("D.C. ", 0, start):
+        return digits(written)
     if size > 6 and not written.endswith("000"):
         return digits(written)
     if size == 4:
@@ -222,8 +224,16 @@ def _integer(text: str, start: int, end: int, written: str) -> str:
     return cardinal(written)
 
 
+_YEARS_BEFORE = re.compile(
+    r"\b(?:[Ii]n|[Ff]rom|[Ss]ince|[Yy]ears) (?:[12][0-9]{3}(?:, (?:and |or )?| and | or )){1,3}\Z"
+)
+"""The years of "in 1066, 1776 and 2001"."""
+
+
 def _four(text: str, end: int, written: str, before: str) -> str:
     value, is_told = int(written), before.lower() in _YEAR_WORDS
+    start = end - len(written)
+    is_told = is_told or bool(_YEARS_BEFORE.search(text[max(0, start - 32) : start]))
     if is_told and (1000 <= value <= 2199 or before.lower() == "year"):
         return year(written)
     if 1900 <= value <= 2099:
@@ -247,6 +257,14 @@ _QUOTE = re.compile(r"(?<![0-9])\"")
 def _is_inch_mark(text: str, position: int) -> bool:
     """Say whether a double quote behind a number means inches; else it ends a quotation."""
     return len(_QUOTE.findall(text, max(0, position - _LONGEST_QUOTATION), position)) % 2 == 0
+
+
+def _arc(match: re.Match[str]) -> list[Edit]:
+    """Read the minutes and seconds of 39°54'20"."""
+    words = f"{cardinal(match['m'])} minute{'' if match['m'] in ('1', '01') else 's'}"
+    if match["s"]:
+        words += f" {number(match['s'])} seconds"
+    return whole(match, f" {words} ")
 
 
 def _chain(match: re.Match[str]) -> list[Edit]:
@@ -279,6 +297,10 @@ def _suffixed(match: re.Match[str]) -> list[Edit]:
 
 DIGIT_RULES = (
     rule(r"[0-9]{1,4}(?:/[0-9]{1,4}){2,5}(?![\w/])", _chain),
+    rule(
+        r"(?<=°)(?P<m>[0-9]{1,2})['′][ ]?(?:(?P<s>[0-9]{1,2}(?:\.[0-9]+)?)(?:[\"″]|''|′′)?)?",
+        _arc,
+    ),
     rule(r"(?<!°)(?P<feet>[0-9]+)['′][ ]?(?P<inches>[0-9]+(?:\.[0-9]+)?)(?:[\"″]|''|′′)", _feet),
     rule(
         r"(?:(?P<whole>[0-9]{1,3})[ -]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"

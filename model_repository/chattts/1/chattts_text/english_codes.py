@@ -42,7 +42,8 @@ def _version(match: re.Match[str]) -> list[Edit] | None:
     parts = match["number"].split(".")
     is_network = not match["v"] and len(parts) == 4 and all(len(part) <= 3 for part in parts)
     if is_network:
-        port = f" colon {model_number(match['port'])}" if match["port"] else ""
+        joint = "slash" if match["joint"] == "/" else "colon"
+        port = f" {joint} {model_number(match['port'])}" if match["port"] else ""
         return whole(match, " dot ".join(digits(part) for part in parts) + port)
     if not match["v"] and match["port"]:
         return None
@@ -110,7 +111,8 @@ DIGIT_RULES = (
     rule(rf"(?P<number>[0-9]{{3}}-[0-9]{{4}}){_EXTENSION}", _phone),
     rule(rf"(?P<number>1-[0-9]{{3}}-[A-Z0-9]{{2,7}}(?:-[A-Z0-9]{{2,4}})?){_EXTENSION}", _phone),
     rule(
-        r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})(?::(?P<port>[0-9]{1,5}))?(?![\w%])",
+        r"(?P<v>)(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9}){1,5})"
+        r"(?:(?P<joint>[:/])(?P<port>[0-9]{1,5}))?(?![\w%])",
         _version,
     ),
     rule(r"[0-9]{4}(?: [0-9]{4}){2,3}(?![\w%]|[.,][0-9])", _grouped),

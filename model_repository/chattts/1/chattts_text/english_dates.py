@@ -211,10 +211,15 @@ def _duration(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, " ".join(said))
 
 
+_ON = re.compile(r"\b(?:on|closed|open|every|this|next|last) \Z", re.IGNORECASE)
+
+
 def _weekday(match: re.Match[str]) -> list[Edit] | None:
     is_dated = match["date"] is not None
     is_sentence = ends_sentence(match.string, match.end()) and not is_dated
+    is_shown = match["stop"] and _ON.search(match.string[max(0, match.start() - 8) : match.start()])
     is_word_too = match["day"].lower() in ("sat", "sun") or not match["stop"]
+    is_word_too = is_word_too and not is_shown
     if is_word_too and not is_dated:
         return None
     return groups(match, head=_DAYS[match["day"].lower()] + ("." if is_sentence else ""))

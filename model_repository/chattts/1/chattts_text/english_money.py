@@ -50,6 +50,7 @@ SCALES = {
     "k": "thousand",
     "K": "thousand",
     "M": "million",
+    "MM": "million",
     "m": "million",
     "mn": "million",
     "B": "billion",
@@ -100,10 +101,12 @@ def _money_behind(match: re.Match[str]) -> list[Edit] | None:
     if name is None:
         return None
     is_plural = (match["n"] != "1" or scale) and name not in _UNCOUNTED
-    return whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
+    per = per_after(match.string, match.end(), match.endpos)
+    edits = whole(match, f"{number(match['n'])}{scale} {name}{'s' if is_plural else ''}")
+    return [*edits, Edit(match.end(), per[0], per[1])] if per else edits
 
 
-_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|[kKmMbBT]|mn|bn|tn)(?![\w']))?"
+_SCALE = r"(?:[ ]?(?P<scale>thousand|million|billion|trillion|MM|[kKmMbBT]|mn|bn|tn)(?![\w']))?"
 
 SIGN_RULES = (
     rule(

@@ -2,6 +2,7 @@
 
 import re
 
+from .english_numbers import cardinal
 from .english_rules import ends_sentence, word_before, word_set
 
 _SINGULAR = {
@@ -42,6 +43,7 @@ _SINGULAR = {
     "l": "liter",
     "L": "liter",
     "gal": "gallon",
+    "bbl": "barrel",
     "tsp": "teaspoon",
     "tbsp": "tablespoon",
     "Tbsp": "tablespoon",
@@ -60,6 +62,10 @@ _SINGULAR = {
     "mV": "millivolt",
     "V": "volt",
     "mA": "milliamp",
+    "μF": "microfarad",
+    "µF": "microfarad",
+    "nF": "nanofarad",
+    "pF": "picofarad",
     "A": "amp",
     "Ω": "ohm",
     "kΩ": "kilo ohm",
@@ -166,7 +172,8 @@ _ANY = "|".join(sorted(UNITS, key=len, reverse=True))
 _POWER = "[²³]|[23](?![0-9])"
 _UNIT = re.compile(
     rf"(?P<gap>[ \u00a0-]?)(?P<area>sq |sq\. |cu |cu\. )?(?P<unit>{_ANY})(?P<power>{_POWER})?"
-    rf"(?:/(?P<per>{_ANY}|H|S|day|week|month|year|hour|minute|second)(?P<per_power>{_POWER})?)?"
+    rf"(?:/(?P<many>10{{1,3}}[ ]?)?(?P<per>{_ANY}|H|S|day|week|month|year|hour|minute|second)"
+    rf"(?P<per_power>{_POWER})?)?"
     r"(?:(?<=[°′″])|(?![\w']))"
 )
 _CUP = re.compile(r" c\.(?=,| [a-z])")
@@ -222,9 +229,14 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     if match["area"]:
         words = f"{'square' if match['area'][0] == 's' else 'cubic'} {words}"
     if match["per"]:
-        words += per_words(match["per"], match["per_power"])
+        words += per_words(match["per"], match["per_power"], (match["many"] or "").strip())
     return stop, f"{gap}{words}"
 
+
+PER_NUMBER = re.compile(
+    r"/(?P<per>m?L|ml|dL|[μµ]L|kg|g|min|h|s|day|week|month|year|person|page|item)(?![\w'/])"
+)
+"""Behind a number without a unit: 10^9/L."""
 
 BARE = re.compile(
     r"(?P<unit>km|m|[kKMGT]B|[MG]b|kg|mg|g|L|l|μg|µg)/(?P<per>hr|h|s|min|L|l|m|kg|d)"
@@ -264,11 +276,12 @@ def _is_inch(text: str, position: int, unit: str) -> bool:
     return unit == "in" and bool(_FEET_BEFORE.search(text[max(0, position - 10) : position]))
 
 
-def per_words(unit: str, power: str | None = None) -> str:
+def per_words(unit: str, power: str | None = None, many: str = "") -> str:
     """Read the part of a unit behind its slash: " per hour", " per cubic meter"."""
     name = {"mo": "month", "H": "hour", "S": "second"}.get(unit) or (
-        UNITS[unit][0] if unit in UNITS else unit
+        UNITS[unit][1 if many else 0] if unit in UNITS else unit
     )
+    name = f"{cardinal(many)} {name}" if many else name
     if power and unit in _LENGTHS:
         name = f"{_POWERS[power]} {name}"
     elif power:
