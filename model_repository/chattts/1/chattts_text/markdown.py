@@ -30,6 +30,9 @@ _FOOTNOTE = re.compile(
 )
 _HIDDEN_FOOTNOTE = r"\1("
 """As long; the parser would take the text of a footnote for the address of a link."""
+_PRODUCT = re.compile(r"(?<=[0-9])\*(?=[0-9])")
+"""The star of 2*3*4 is a sign of arithmetic, whatever the parser's rules say."""
+_TASK = re.compile(r"\[[ xX]\]\s")
 _BLOCK_ENDS = frozenset({"heading_close", "paragraph_close", "tr_close"})
 _CODE_BLOCKS = frozenset({"fence", "code_block"})
 _BLOCK_END = "\n\n"
@@ -57,7 +60,7 @@ def stage(text: str, context: Context) -> Iterable[Edit]:
     if wanted == "plain" or (wanted == "auto" and not _LOOKS_LIKE_MARKDOWN.search(text)):
         return
     done, pending = 0, ""
-    shown = _FOOTNOTE.sub(_HIDDEN_FOOTNOTE, text)
+    shown = _PRODUCT.sub("×", _FOOTNOTE.sub(_HIDDEN_FOOTNOTE, text))
     for piece in _pieces(shown):
         if piece.note:
             start = max(done, piece.start)
@@ -111,6 +114,8 @@ def _inline(tokens: "Sequence[Token]", start: int, end: int) -> Iterator[_Piece]
             yield _Piece("\n", start, end)
         elif token.info == "entity":
             yield _Piece(token.markup, start, end)  # clean.py decodes it, once
+        elif token is tokens[0] and _TASK.match(token.content):
+            yield _Piece(token.content[len("[x] ") :], start, end)
         elif token.content and not _LEFT_STARS.fullmatch(token.content):
             yield _Piece(token.content, start, end)
 

@@ -176,7 +176,8 @@ def _sign(text: str, match: re.Match[str], language: Spoken) -> Iterator[Edit]:
         return  # marks on letters of other scripts, and what has no shape, are for other stages
     reading = READINGS.get(sign)
     name = reading and getattr(reading, language)
-    if name and end - start < _DECORATION:
+    is_formula = sign == "$" and end - start > 1
+    if name and end - start < _DECORATION and not is_formula:
         yield Edit(start, end, " ".join([name] * (end - start)))
     elif sign in _PARTS and end - start == 1 and _is_between_words(text, start, end):
         is_choice = sign == "/" and language == "zh" and not text.startswith("和/或", start - 1)
