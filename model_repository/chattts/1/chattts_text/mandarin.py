@@ -88,7 +88,7 @@ def edits(text: str, start: int, end: int, context: Context) -> Iterator[Edit]:
 
 
 _NUMERAL = "零一二三四五六七八九两幺"
-_NUMERAL_BEFORE = re.compile(rf"[{_NUMERAL}十百千万亿半] +$")
+_NUMERAL_BEFORE = re.compile(rf"[{_NUMERAL}十百千万亿半][ 《》〈〉「」『』]+$")
 _SPELLED = re.compile(r"(?<!\d)\d $", re.ASCII)
 """One digit, and perhaps another, as in a number that is spelled."""
 

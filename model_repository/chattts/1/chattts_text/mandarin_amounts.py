@@ -262,9 +262,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     ),
     rule(r"(?P<degrees>\d{1,3}(?:\.\d{1,8})?)° ?(?P<side>[NSEW])(?![A-Za-z])", _latitude),
     rule(r"(?P<feet>\d)['′’] ?(?P<inches>\d{1,2})(?:[\"″”]|''|′′)", _feet),
-    rule(
-        r"(?P<n>\d{1,3}(?:\.\d)?)(?:[\"″]|′′)(?= ?(?:显示|屏|电视|笔记本|平板|轮|管|的屏))", _inches
-    ),
+    rule(r"(?P<n>\d{1,3}(?:\.\d)?)(?:[\"″]|′′)(?=[^\d\"″]|$)", _inches),
     rule(r"\d{1,6}(?:\.\d{1,6}){2,}", _version),
     rule(
         rf"(?P<currency>)(?P<sign>)(?P<low>{NUMBER}){_LOW_SCALE}{_RANGE}(?P<high_sign>{_MINUS})?"

@@ -140,6 +140,36 @@ def _standard(place: Place) -> str | None:
     return f"{digits(place.match['n'])}{joint}{digits(place.match['y'])}"
 
 
+def _power_supply(place: Place) -> str:
+    """Read 12V5A."""
+    volts, amperes = (number(place.match[part], is_counted=True) for part in ("v", "a"))
+    return f"{volts}伏{amperes}安"
+
+
+def _aircraft(place: Place) -> str | None:
+    """Read 波音737-800."""
+    if not re.search("(?:波音|空客|麦道) ?$", place.before) or place.follows(COUNTING):
+        return None
+    more = place.match["more"]
+    return digits(place.match["n"]) + (f"杠{cardinal(more)}" if more else "")
+
+
+def _titled_year(place: Place) -> str | None:
+    """Read the year that is a title: 《1984》."""
+    return digits(place.match[0]) if place.before.endswith("《") else None
+
+
+_NAMES = re.compile(
+    "(?<![0-9])(?:[歼运直轰强图苏]|东风|长征|神舟|天舟|嫦娥|天问|红旗|鹰击|巨浪|霹雳|翼龙|彩虹|附件|方案|"
+    "阶段|模块|任务|场景|步骤|实验|样本|案例)$"
+)
+"""Names that a hyphen joins to their number: 歼-20."""
+
+
+def _joined(place: Place) -> str | None:
+    return "" if _NAMES.search(place.before) and not place.said else None
+
+
 def _bracketed_code(place: Place) -> str:
     """Read the number of a share: 贵州茅台(600519)."""
     return place.match[0][0] + digits(place.match[0], place.one)
@@ -178,6 +208,9 @@ DIGIT_RULES: tuple[Rule, ...] = (
         r"(?P<mo>\d{1,2})\.(?P<d>\d{1,2})(?= ?(?:[开停]课|开学|开营|放假|上映|报名|入住|离店))",
         _day,
     ),
+    rule(r"(?P<v>\d{1,3}(?:\.\d)?)V ?(?P<a>\d{1,2}(?:\.\d{1,2})?)A(?![A-Za-z\d])", _power_supply),
+    rule(r"(?P<n>\d{3})(?:-(?P<more>\d{2,4}))?(?![\d.])", _aircraft),
+    rule(r"(?:19|20)\d\d(?![\d年])", _titled_year),
     rule(r"(?<=第)20\d{5}(?= ?期)", lambda place: digits(place.match[0])),
     rule(r"(?P<n>\d{4,6})\.(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))", _share),
     rule(rf"(\d{{1,2}})\.(\d{{1,2}})({RANGE})(\d{{1,2}})\.(\d{{1,2}})(?![\d.])", _days),
@@ -201,5 +234,8 @@ BRACKET_RULES: tuple[Rule, ...] = (
 )
 """Rules at an opening bracket."""
 
-SIGN_RULES: tuple[Rule, ...] = (rule(r"[-−]\d{1,4}(?:-\d{1,5}){0,2}(?![\d.-])", _entrance),)
+SIGN_RULES: tuple[Rule, ...] = (
+    rule(r"[-−]\d{1,4}(?:-\d{1,5}){0,2}(?![\d.-])", _entrance),
+    rule(r"[-−](?=\d{1,4}(?![\d.%‰℃°]))", _joined),
+)
 """Rules at a sign, before all others."""
