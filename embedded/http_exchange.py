@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -12,6 +13,9 @@ NO_ANSWER, TOO_LATE = 0, -1
 """In place of a status: nobody listens or the connection was cut; it is open but silent."""
 
 _RECEIVE_BYTES = 65536
+_LENGTH = re.compile(rb"^content-length:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
+_CHUNKED = re.compile(rb"^transfer-encoding:\s*chunked\s*$", re.IGNORECASE | re.MULTILINE)
+_LAST_CHUNK = b"0\r\n\r\n"
 _SHOWN_CHARACTERS = 300
 
 
@@ -70,6 +74,8 @@ class Exchange:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
             while received := self._socket.recv(_RECEIVE_BYTES):
                 self._received += received
+                if self._is_whole():
+                    break
         except BlockingIOError:
             if self._clock() - self._started_s < self._limit_s:
                 return None
@@ -81,6 +87,16 @@ class Exchange:
     def close(self) -> None:
         """Give the exchange up."""
         self._socket.close()
+
+    def _is_whole(self) -> bool:
+        """Say whether the answer has come to its end: a busy Triton closes seconds later."""
+        head, separator, body = bytes(self._received).partition(b"\r\n\r\n")
+        if not separator:
+            return False
+        if _CHUNKED.search(head):
+            return body.endswith(_LAST_CHUNK)
+        length = _LENGTH.search(head)
+        return length is not None and len(body) >= int(length[1])
 
     def _end(self, answer: Answer) -> Answer:
         self.close()

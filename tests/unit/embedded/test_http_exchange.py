@@ -24,9 +24,10 @@ class Clock:
 
 
 @contextmanager
-def listening(*pieces: bytes) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """A server that reads one request, sends `pieces` and closes."""
+def listening(*pieces: bytes, closes: bool = True) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
+    """A server that reads one request, sends `pieces` and closes, at once or at the end."""
     requests: list[bytes] = []
+    may_close = threading.Event()
     with socket.create_server((HOST, 0)) as server:
 
         def serve() -> None:
@@ -35,10 +36,12 @@ def listening(*pieces: bytes) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
                 requests.append(connection.recv(65536))
                 for piece in pieces:
                     connection.sendall(piece)
+                assert closes or may_close.wait(DEADLINE_S)
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield server.getsockname(), requests
+        may_close.set()
         thread.join(DEADLINE_S)
 
 
@@ -55,6 +58,20 @@ def test_answer_may_come_in_pieces() -> None:
         assert finish(Exchange(address, "/metrics", DEADLINE_S)) == Answer(200, "hello")
     assert requests[0].startswith(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     assert b"Connection: close\r\n" in requests[0]
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (b"Content-Length: 5", b"hello"),
+        (b"content-length:5", b"hello"),
+        (b"Transfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n"),
+    ],
+)
+def test_a_whole_answer_is_taken_though_the_connection_stays_open(head: bytes, body: bytes) -> None:
+    pieces = (b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n", body[:3], body[3:])
+    with listening(*pieces, closes=False) as (address, _):
+        assert finish(Exchange(address, "/x", DEADLINE_S)) == Answer(200, body.decode())
 
 
 def test_body_is_posted() -> None:
