@@ -22,7 +22,7 @@ OLD_FILE = "voices.json"
 """Where a checkpoint had its voices before each was a file."""
 
 NO_VOICE = "none"
-"""As a default: a request without a voice gets no speaker, and the model chooses for each segment."""
+"""As a default: a request without a voice gets no speaker, the model chooses for each segment."""
 
 _PATTERN = "[!.]*.json"
 

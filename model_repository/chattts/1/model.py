@@ -39,7 +39,7 @@ from chattts_pipeline import (
     read_lexicon,
     warm_up,
 )
-from chattts_voices import VoiceRegistry
+from chattts_voices import Voice, VoiceRegistry
 from triton_caller import Responses, WarmUpAnswer
 from triton_models import TokenModel, Vocoder
 from triton_records import Records, log_failure
@@ -82,7 +82,7 @@ class TritonPythonModel:
             self._checkpoint,
             self._voices,
             self._vocabulary,
-            read_lexicon(weights / "lexicon.json"),
+            _lexicon(weights / "lexicon.json"),
         )
         self._input_names = [entry["name"] for entry in config["input"]]
         self._facts = {
@@ -242,7 +242,7 @@ class TritonPythonModel:
             self._is_warm.set()
 
     def _speak_warm_up(self, caller: Caller) -> None:
-        plan = self._planner.plan(WARM_UP_REQUEST, "warm-up")
+        plan = self._planner.plan(WARM_UP_REQUEST, "warm-up", Voice(""))
         speech = Speech(plan, self._services, caller, self._facts, time.monotonic())
         try:
             speech.run()
@@ -287,6 +287,15 @@ class TritonPythonModel:
             name: pb_utils.get_input_tensor_by_name(request, name) for name in self._input_names
         }
         return {name: t.as_numpy() if t else None for name, t in tensors.items()}
+
+
+def _lexicon(path: Path) -> dict[str, str]:
+    """Read the operator's lexicon; a broken one is left out, since the rest can be served."""
+    try:
+        return read_lexicon(path)
+    except (OSError, ValueError) as error:
+        pb_utils.Logger.log_error(f"chattts: no lexicon: {error}")
+        return {}
 
 
 def _checked(work: Callable[..., Result], *arguments: object) -> Result:

@@ -97,22 +97,41 @@ def test_a_wrong_string_is_never_another_voice(tmp_path: Path, string: str, mess
 
 
 @pytest.mark.parametrize(
-    ("fields", "default", "message"),
+    ("fields", "message"),
     [
-        ([voice("anna", kind="x")], "", r"anna\.json: kind: 'x'; allowed"),
-        ([voice("anna", speaker=SPEAKER[:-8])], "", r"anna\.json: speaker: broken"),
-        ([voice("anna", aliases=["x"]), voice("bo", aliases=["x"])], "", r"bo\.json: aliases: 'x'"),
-        ([voice("anna", aliases=["bo"]), voice("bo")], "", r"anna\.json: aliases: 'bo' already"),
-        ([voice("anna")], "bo", "default_voice: 'bo' is not in"),
+        ([voice("anna", kind="x")], "anna.json: kind: 'x'; allowed"),
+        ([voice("anna", speaker=SPEAKER[:-8])], "anna.json: speaker: broken"),
+        ([voice("anna", aliases=["x"]), voice("bo", aliases=["x"])], "bo.json: aliases: 'x'"),
+        ([voice("anna", aliases=["bo"]), voice("bo")], "anna.json: aliases: 'bo' already"),
     ],
 )
-def test_a_registry_with_a_broken_file_does_not_start(
-    tmp_path: Path, fields: list[dict[str, Any]], default: str, message: str
+def test_a_file_that_is_broken_from_the_start_is_listed_and_logged(
+    tmp_path: Path, fields: list[dict[str, Any]], message: str
 ) -> None:
-    for entry in fields:
+    for entry in [*fields, voice("zoe")]:
         write(tmp_path, entry)
-    with pytest.raises(ValueError, match=message):
-        VoiceRegistry(tmp_path, HIDDEN, default)
+    logged: list[str] = []
+    voices = VoiceRegistry(tmp_path, HIDDEN, "zoe", logged.append)
+    assert voices.find("").name == "zoe"
+    (error,) = voices.listing()["errors"]
+    assert f"{error['file']}: {error['message']}".startswith(message)
+    assert [message in line for line in logged] == [True]
+
+
+@pytest.mark.parametrize("asked", ["", "default"])
+def test_a_default_that_is_not_there_or_broken_is_an_error_and_no_other_voice(
+    tmp_path: Path, asked: str
+) -> None:
+    write(tmp_path, voice("anna"))
+    logged: list[str] = []
+    voices = VoiceRegistry(tmp_path, HIDDEN, "bo", logged.append)
+    assert "the default voice 'bo' is not in" in logged[0]
+    with pytest.raises(ValueError, match="^voice: 'bo' is unknown; allowed"):
+        voices.find(asked)
+    write(tmp_path, voice("bo", kind="x"))
+    with pytest.raises(ValueError, match=r"^voice: 'bo' is unknown \(its file is broken: kind"):
+        voices.find(asked)
+    assert voices.find("anna").name == "anna"
 
 
 def test_other_files_are_left_alone(tmp_path: Path) -> None:

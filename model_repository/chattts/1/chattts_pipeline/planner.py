@@ -10,7 +10,7 @@ from typing import Any
 
 from chattts_text import FrontEnd, PreparedText, SegmentLimits
 from chattts_text.switches import check_lexicon
-from chattts_voices import VoiceRegistry
+from chattts_voices import Voice, VoiceRegistry
 
 from .request import SpeechRequest
 from .segment import SpeechPlan
@@ -53,22 +53,26 @@ class Planner:
         self._voices = voices
         self._vocabulary = vocabulary
 
-    def plan(self, request: SpeechRequest, request_id: str) -> SpeechPlan:
+    def plan(
+        self, request: SpeechRequest, request_id: str, voice: Voice | None = None
+    ) -> SpeechPlan:
         """Plan one request.
 
         A text without anything to speak is an error for a request of one response. A stream, which
         may be one of many that speak what somebody else writes, gets no audio and a warning.
 
+        Args:
+            request: What its caller wants.
+            request_id: Its name.
+            voice: Who speaks; None: whom the request names.
+
         Raises:
             ValueError: The voice is unknown, or the text cannot be spoken as asked.
         """
-        voice = self._voices.find(request.voice)
+        voice = voice or self._voices.find(request.voice)
         prepared = self.prepare(request)
-        warnings = [*prepared.warnings]
-        if not prepared.segments:
-            if not request.stream:
-                raise ValueError(NO_WORDS)
-            warnings.append(_NO_WORDS_WARNING)
+        if not (prepared.segments or request.stream):
+            raise ValueError(NO_WORDS)
         return SpeechPlan(
             request=request,
             segments=prepared.segments,
@@ -76,7 +80,7 @@ class Planner:
             seed=secrets.randbits(DRAWN_SEED_BITS) if request.seed is None else request.seed,
             request_id=request_id,
             speech_id=uuid.uuid4().hex,
-            warnings=(*warnings, *self._unknown_words(prepared)),
+            warnings=tuple(self._warnings(prepared)),
         )
 
     def prepare(self, request: SpeechRequest) -> PreparedText:
@@ -94,8 +98,11 @@ class Planner:
             ValueError: The text cannot be spoken as asked.
         """
         prepared = self.prepare(request)
-        answer = prepared.as_json()
-        return answer | {"warnings": [*answer["warnings"], *self._unknown_words(prepared)]}
+        return prepared.as_json() | {"warnings": self._warnings(prepared)}
+
+    def _warnings(self, prepared: PreparedText) -> list[dict[str, Any]]:
+        no_words = [] if prepared.segments else [_NO_WORDS_WARNING]
+        return [*prepared.warnings, *no_words, *self._unknown_words(prepared)]
 
     def _unknown_words(self, prepared: PreparedText) -> list[dict[str, Any]]:
         words = self._vocabulary.unknown_words(prepared.spoken)

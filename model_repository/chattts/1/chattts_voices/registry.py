@@ -57,18 +57,15 @@ class VoiceRegistry:
     """The voices of a checkpoint by name.
 
     A file that appears, changes or vanishes is seen by the next call; calls in many threads read it
-    once. A file that is broken while the registry runs leaves the voice as it was, and is in the
-    listing's errors and in the log. A Voice that was handed out never changes.
+    once. A broken file leaves the voice as it was, or out, and is in the listing's errors and in the
+    log: a server that has to start again must not fail at what it bore before. A Voice that was
+    handed out never changes.
 
     Args:
         folder: One JSON file per voice; names that begin with a dot are left alone.
         hidden_size: H.
         default_voice: Name for requests that give none; empty: they get no speaker.
-        log: Is told once what is wrong with a file that changed.
-
-    Raises:
-        ValueError: A file is broken or does not fit, or the default is not there; the message names
-            file and field.
+        log: Is told once what is wrong with a file, or with the default.
     """
 
     def __init__(
@@ -85,11 +82,9 @@ class VoiceRegistry:
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
         self._index = _Index({}, {}, {})
-        self._current()
-        for file, error in self._index.errors.items():
-            raise ValueError(f"{folder / file}: {error}")
-        if default_voice and default_voice not in self._index.voices:
-            raise ValueError(f"default_voice: {default_voice!r} is not in {folder}")
+        index = self._current()
+        if default_voice and default_voice not in index.voices:
+            self._log(f"voices: the default voice {default_voice!r} is not in {folder}")
 
     def listing(self) -> dict[str, Any]:
         """Return "voices": what is known of each, without its data; "errors": file and message."""
@@ -120,6 +115,8 @@ class VoiceRegistry:
             return Voice("")
         if _looks_like_string(voice):
             return self._from_string(voice)
+        if voice in ("", DEFAULT):
+            voice = name
         shown = voice if len(voice) <= _MIN_SPEAKER_STRING else voice[:_MIN_SPEAKER_STRING] + "..."
         why = index.errors.get(voice + SUFFIX)
         broken = f" (its file is broken: {why})" if why else ""
