@@ -100,13 +100,15 @@ def lengths_of(records: Sequence[Record]) -> dict[str, list[tuple[int, float]]]:
     lengths: dict[str, list[tuple[int, float]]] = {}
     for record in records:
         if record.is_ok:
-            lengths.setdefault(record.language, []).append((record.characters, record.audio_s))
+            lengths.setdefault(record.language, []).append(
+                (record.characters, round(record.audio_s, 3))
+            )
     return lengths
 
 
 def save(profile: Profile, path: Path) -> None:
-    """Write a profile as JSON."""
-    path.write_text(json.dumps(asdict(profile), indent=1) + "\n", encoding="utf-8")
+    """Write a profile as one line of JSON."""
+    path.write_text(json.dumps(asdict(profile)) + "\n", encoding="utf-8")
 
 
 def load(path: Path) -> Profile:

@@ -222,7 +222,11 @@ def _checks(
     streams = replace(target, kinds=("stream",))
     return {
         "second_client": checks.against_a_second_client(
-            options.output, streams, streams=2, seconds=seconds, settle_s=settle_s
+            options.output,
+            replace(streams, lengths="medium=1"),  # alike, so that means settle soon
+            streams=2,
+            seconds=seconds,
+            settle_s=settle_s,
         ),
         "capacity": checks.of_the_profile(
             options.output, streams, profile, audio_lengths_s, rate, seconds, settle_s
