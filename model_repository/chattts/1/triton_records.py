@@ -46,7 +46,7 @@ class Records:
             self._journal = Journal([log.take], lambda: None, log_failure)
             return
         metrics = FrontMetrics(table, facts, int(os.environ.get(RESTARTS_VARIABLE, "0")))
-        self._journal = Journal([metrics.take, log.take], metrics.show_memory, log_failure)
+        self._journal = Journal([metrics.take, log.take], metrics.show, log_failure)
 
     def open(self, request_id: str, trace_id: str, received_at: float) -> RequestRecord:
         """Begin the record of a request.

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from chattts_engine.metrics import SPECS, EngineMetrics, take_switch
+from chattts_engine.metrics import (
+    SNAPSHOTS_PER_SHOW,
+    SPECS,
+    STEPS_PER_OBSERVATION,
+    EngineMetrics,
+    take_switch,
+)
 from chattts_engine.stats import EngineStats, Snapshot
 from fake_metrics import FakeFamily, FakeMetric
 
@@ -37,14 +43,33 @@ def test_gauges_follow_and_counters_go_on_when_an_engine_begins_anew(
     assert metric("engine_deaths_total", "1").value == 0
 
 
-def test_each_decode_step_is_one_observation(metrics: EngineMetrics) -> None:
+def test_so_many_decode_steps_are_one_observation_whenever_they_are_reported(
+    metrics: EngineMetrics,
+) -> None:
     stats = EngineStats()
-    for sizes in ((1, 3), (3, 3, 2)):
-        for size in sizes:
+    for _ in range(2 * STEPS_PER_OBSERVATION):
+        for size in (1, 3, 3):
             stats.add_decode_step(size)
         metrics.take_snapshot(0, Snapshot(decode_batches=tuple(stats.decode_batches.items())))
-    assert sorted(metric("decode_batch_size", "0").observed) == [1, 2, 3, 3, 3]
-    assert (stats.num_decode_steps, stats.num_decoded_tokens) == (5, 12)
+    stats.add_decode_step(2)
+    metrics.take_snapshot(0, Snapshot(decode_batches=tuple(stats.decode_batches.items())))
+    assert sorted(metric("decode_batch_size", "0").observed) == [1, 1, 3, 3, 3, 3]
+    assert stats.num_decode_steps == 6 * STEPS_PER_OBSERVATION + 1
+    assert stats.num_decoded_tokens == 14 * STEPS_PER_OBSERVATION + 2
+
+
+def test_what_every_step_changes_is_shown_now_and_then_and_when_nothing_runs(
+    metrics: EngineMetrics,
+) -> None:
+    shown = []
+    for number in range(1, SNAPSHOTS_PER_SHOW + 2):
+        metrics.take_snapshot(0, Snapshot(num_running=number, num_steps=number))
+        assert metric("sequences_running", "0").value == number
+        steps = FakeFamily.made["chattts_engine_steps_total"].metrics.get(("2", "0"))
+        shown.append(steps.value if steps else 0)
+    assert shown == [0] * (SNAPSHOTS_PER_SHOW - 1) + [SNAPSHOTS_PER_SHOW] * 2
+    metrics.take_snapshot(0, Snapshot(num_steps=SNAPSHOTS_PER_SHOW + 2))
+    assert metric("engine_steps_total", "0").value == SNAPSHOTS_PER_SHOW + 2
 
 
 def test_the_queue_is_shown_by_priority(metrics: EngineMetrics) -> None:

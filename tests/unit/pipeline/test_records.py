@@ -99,6 +99,7 @@ def test_every_family_that_is_listed_exists_and_no_other(metrics: FrontMetrics) 
 
 def test_a_good_stream_is_counted(metrics: FrontMetrics) -> None:
     metrics.take(outcome_of([(10.25, RATE), (10.5, RATE)]))
+    metrics.show()
     assert totals("chattts_requests_total") == {("OK", "length"): 1}
     assert metric("tts_latency_seconds", "int8").observed == [1.0]
     assert metric("chattts_time_to_first_audio_seconds", "stream").observed == [0.25]
@@ -113,6 +114,7 @@ def test_a_good_stream_is_counted(metrics: FrontMetrics) -> None:
 
 def test_one_answer_has_no_gap_and_its_own_mode(metrics: FrontMetrics) -> None:
     metrics.take(outcome_of([(10.5, RATE)], request=UNARY))
+    metrics.show()
     assert metric("chattts_time_to_first_audio_seconds", "unary").observed == [0.5]
     assert metric("chattts_chunk_gap_seconds").observed == []
 
@@ -120,6 +122,7 @@ def test_one_answer_has_no_gap_and_its_own_mode(metrics: FrontMetrics) -> None:
 def test_what_failed_has_no_latency_but_the_audio_that_went_out(metrics: FrontMetrics) -> None:
     metrics.take(outcome_of([(10.5, RATE), (12.0, RATE)], "CANCELLED", ended_at=12.0))
     metrics.take(outcome_of([], "INVALID_ARG", request=None, progress=Progress()))
+    metrics.show()
     assert totals("chattts_requests_total") == {
         ("CANCELLED", "none"): 1,
         ("INVALID_ARG", "none"): 1,
@@ -135,6 +138,7 @@ def test_a_stream_without_audio_is_counted_and_has_no_real_time_factor(
     metrics: FrontMetrics,
 ) -> None:
     metrics.take(outcome_of([], progress=Progress()))
+    metrics.show()
     assert totals("chattts_requests_total") == {("OK", "none"): 1}
     assert metric("tts_latency_seconds", "int8").observed == [1.0]
     assert metric("chattts_real_time_factor").observed == []
@@ -144,7 +148,7 @@ def test_what_is_served_is_shown(metrics: FrontMetrics) -> None:
     assert totals("chattts_info") == {("tiny", "int8", "true"): 1}
     assert metric("chattts_server_restarts").value == 4
     assert metric("chattts_front_resident_memory_bytes").value > 1e6
-    metrics.show_memory()
+    metrics.show()
 
 
 def test_threads_that_run_and_the_one_that_counts_never_change_metrics_at_once() -> None:
@@ -152,7 +156,7 @@ def test_threads_that_run_and_the_one_that_counts_never_change_metrics_at_once()
     table = MetricTable(FakeFamily, "2", SPECS)
     running, metrics = RunningGauge(table), FrontMetrics(table, FACTS, 0)
     failures: list[str] = []
-    journal = Journal([metrics.take], metrics.show_memory, failures.append)
+    journal = Journal([metrics.take], metrics.show, failures.append)
     outcome = outcome_of([(10.25, RATE), (10.5, RATE)])
 
     def run(_: int) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from .outcome import Outcome
 
-TICK_S = 5.0
-"""Pause between two looks at what no request reports, in seconds; shorter than any scrape's."""
+TICK_S = 0.5
+"""Seconds between two ticks: shorter than the pause between any two scrapes."""
 
 
 class Journal:
@@ -19,7 +19,7 @@ class Journal:
 
     Args:
         takers: Each is given every outcome.
-        tick: Called every TICK_S.
+        tick: Called every TICK_S, and at the end.
         on_failure: Told the traceback of whatever a taker raises; the others go on.
     """
 
@@ -57,6 +57,7 @@ class Journal:
             except queue.Empty:
                 continue
             if outcome is None:
+                self._guarded(self._tick)
                 return
             for take in self._takers:
                 self._guarded(take, outcome)

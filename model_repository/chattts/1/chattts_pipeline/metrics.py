@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,6 +206,7 @@ class FrontMetrics:
         self._table = table
         self._precision = str(facts["precision"])
         self._memory_bytes = 0
+        self._counted: dict[tuple[MetricSpec, tuple[str, ...]], float] = defaultdict(float)
         untrained = str(facts["untrained"]).lower()
         table.set(INFO, 1, str(facts["checkpoint"]), self._precision, untrained)
         table.set(RESTARTS, num_restarts)
@@ -218,10 +220,16 @@ class FrontMetrics:
         for spec in SPECS:
             if not spec.labels and spec.kind != "gauge":
                 table.create(spec)
-        self.show_memory()
+        self.show()
 
-    def show_memory(self) -> None:
-        """Show how much memory this process has."""
+    def show(self) -> None:
+        """Show what was counted since the last time, and how much memory this process has.
+
+        Once for many requests, since each change costs a message.
+        """
+        for (spec, labels), number in self._counted.items():
+            self._table.increment(spec, number, *labels)
+        self._counted.clear()
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
         memory_bytes = int(pages) * _PAGE_BYTES
         if memory_bytes != self._memory_bytes:
@@ -229,24 +237,27 @@ class FrontMetrics:
             self._table.set(MEMORY, memory_bytes)
 
     def take(self, outcome: Outcome) -> None:
-        """Count one request that has ended."""
+        """Count one request that has ended; its times are shown at once."""
         table, progress = self._table, outcome.progress
-        table.increment(REQUESTS, 1, outcome.code, outcome.finish_reason)
+        self._count(REQUESTS, 1, outcome.code, outcome.finish_reason)
         if outcome.first_audio_s is not None:
             table.observe(FIRST_AUDIO, outcome.first_audio_s, outcome.mode)
-            table.increment(AUDIO_SECONDS, outcome.audio_s)
+            self._count(AUDIO_SECONDS, outcome.audio_s)
         for gap_s in outcome.gaps_s:
             table.observe(CHUNK_GAP, gap_s)
         if outcome.underrun_s:
-            table.increment(UNDERRUNS, 1)
-            table.increment(UNDERRUN_SECONDS, outcome.underrun_s)
+            self._count(UNDERRUNS, 1)
+            self._count(UNDERRUN_SECONDS, outcome.underrun_s)
         for reason in progress.quality:
-            table.increment(QUALITY, 1, reason)
+            self._count(QUALITY, 1, reason)
         if outcome.code != "OK":
             return
         table.observe(LATENCY, outcome.latency_s, self._precision)
-        table.increment(CHARACTERS, outcome.text_len)
+        self._count(CHARACTERS, outcome.text_len)
         if outcome.audio_s:
             table.observe(REAL_TIME_FACTOR, outcome.latency_s / outcome.audio_s)
         for code in progress.warnings:
-            table.increment(WARNINGS, 1, code)
+            self._count(WARNINGS, 1, code)
+
+    def _count(self, spec: MetricSpec, number: float, *labels: str) -> None:
+        self._counted[spec, labels] += number

@@ -7,6 +7,7 @@ what has not changed is not set again, and nothing here is in an engine's way.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,12 @@ from .stats import Snapshot
 
 Kind = Literal["gauge", "counter", "histogram"]
 PRIORITIES = (1, 2, 3)
+SNAPSHOTS_PER_SHOW = 5
+"""Of an engine that works, so many come in about half a second; what grows or drifts with every
+step is shown with the last of them, and with the one of an engine that has nothing to do."""
+STEPS_PER_OBSERVATION = 16
+"""Steps with so many sequences for each observation of that number: hundreds come in a second, and
+each would cost as much as a request's whole record."""
 _PER_ENGINE = ("version", "engine")
 
 
@@ -42,6 +49,9 @@ GAUGES = {
     "num_running": _gauge("chattts_sequences_running", "Sequences that hold KV blocks"),
     "num_kv_blocks": _gauge("chattts_kv_blocks_total", "KV blocks in the pool"),
     "num_kv_blocks_used": _gauge("chattts_kv_blocks_used", "KV blocks that sequences hold"),
+}
+"""What requests that begin and end change."""
+DRIFTING_GAUGES = {
     "kv_fragmentation": _gauge(
         "chattts_kv_fragmentation_ratio",
         "Share of the positions of used KV blocks that hold no token, 0 to 1",
@@ -74,14 +84,22 @@ DEATHS = _counter("chattts_engine_deaths_total", "Engine processes that died and
 BATCH = MetricSpec(
     "chattts_decode_batch_size",
     "histogram",
-    "Sequences decoded together in one step of the network",
+    "Sequences decoded together in one step of the network, of every 16th step",
     _PER_ENGINE,
     (1, 2, 4, 8, 12, 16, 24, 32, 48, 64),
 )
 WAITING = _gauge(
     "chattts_requests_waiting", "Requests that wait for an engine", ("version", "priority")
 )
-SPECS = (*GAUGES.values(), *GPU_GAUGES.values(), *COUNTERS.values(), DEATHS, BATCH, WAITING)
+SPECS = (
+    *GAUGES.values(),
+    *DRIFTING_GAUGES.values(),
+    *GPU_GAUGES.values(),
+    *COUNTERS.values(),
+    DEATHS,
+    BATCH,
+    WAITING,
+)
 
 
 def take_switch(parameters: dict[str, str]) -> bool:
@@ -113,21 +131,20 @@ class EngineMetrics:
         }
         self._metrics: dict[tuple[str, str], Any] = {}
         self._values: dict[tuple[str, str], float] = {}
+        self._num_unshown: dict[int, int] = defaultdict(int)
+        self._unobserved: dict[tuple[str, int], float] = defaultdict(float)
         for priority in PRIORITIES:
             self._set(WAITING, str(priority), 0)
 
     def take_snapshot(self, index: int, snapshot: Snapshot) -> None:
         """Show an engine's numbers; counters go on when a new engine counts from 0 again."""
         engine = str(index)
-        gauges = GAUGES | GPU_GAUGES if snapshot.gpu_limit_bytes else GAUGES
-        for key, spec in gauges.items():
+        for key, spec in GAUGES.items():
             self._set(spec, engine, getattr(snapshot, key))
-        self._metric(DEATHS, engine)
-        for key, spec in COUNTERS.items():
-            self._count(spec, engine, getattr(snapshot, key))
-        for size, number in snapshot.decode_batches:
-            for _ in range(int(self._growth(f"batch {size}", engine, number))):
-                self._metric(BATCH, engine).observe(size)
+        self._num_unshown[index] += 1
+        if not snapshot.num_running or self._num_unshown[index] == SNAPSHOTS_PER_SHOW:
+            self._num_unshown[index] = 0
+            self._show_the_rest(engine, snapshot)
 
     def take_queue(self, num_waiting: Mapping[int, int], num_deaths: Mapping[int, int]) -> None:
         """Show how many requests of each priority wait, and how many engines died by index."""
@@ -135,6 +152,20 @@ class EngineMetrics:
             self._set(WAITING, str(priority), num_waiting.get(priority, 0))
         for index, number in num_deaths.items():
             self._count(DEATHS, str(index), number)
+
+    def _show_the_rest(self, engine: str, snapshot: Snapshot) -> None:
+        gpu_gauges = GPU_GAUGES if snapshot.gpu_limit_bytes else {}
+        for key, spec in (DRIFTING_GAUGES | gpu_gauges).items():
+            self._set(spec, engine, getattr(snapshot, key))
+        self._metric(DEATHS, engine)
+        self._metric(BATCH, engine)
+        for key, spec in COUNTERS.items():
+            self._count(spec, engine, getattr(snapshot, key))
+        for size, number in snapshot.decode_batches:
+            seen = self._unobserved[engine, size] + self._growth(f"batch {size}", engine, number)
+            num_due, self._unobserved[engine, size] = divmod(seen, STEPS_PER_OBSERVATION)
+            for _ in range(int(num_due)):
+                self._metric(BATCH, engine).observe(size)
 
     def _set(self, spec: MetricSpec, label: str, value: float) -> None:
         if self._values.get((spec.name, label)) != value:
