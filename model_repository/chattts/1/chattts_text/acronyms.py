@@ -140,6 +140,10 @@ def is_said(word: str) -> bool:
     return is_long and word not in _INITIALISMS and bool(_PRONOUNCEABLE.match(word))
 
 
+ATOMS = ("SO", "NO")
+"""Words too, but not in a formula such as NO2."""
+
+
 def read_name(name: str) -> str:
     """Split a name of letters and digits into words, capitals spelled, numbers as in names.
 
@@ -154,7 +158,8 @@ def read_name(name: str) -> str:
         elif part == "s" and index > 1 and index == len(parts) - 1 and parts[0].isupper():
             said[-1] = plural(said[-1])  # MP3s
         else:
-            said.append(read_word(part))
+            is_formula = part in ATOMS and parts[index + 1 : index + 2] != []
+            said.append(" ".join(part) if is_formula else read_word(part))
     return " ".join(said)
 
 

@@ -16,7 +16,7 @@ from . import (
     english_units,
     english_words,
 )
-from .acronyms import is_shouting, read_name, read_shouted, read_word
+from .acronyms import ATOMS, is_shouting, read_name, read_shouted, read_word
 from .aligned import Edit
 from .context import PLACEHOLDER, Context
 from .english_numbers import cardinal, model_number, ordinal, year
@@ -88,11 +88,14 @@ def _name(match: re.Match[str]) -> list[Edit]:
 def _word(match: re.Match[str]) -> list[Edit]:
     is_constant = "_" in match.string[max(0, match.start() - 1) : match.end() + 1]
     said = (read_shouted if is_constant and match[0].isupper() else read_word)(match[0])
-    if match[0] in _PRONOUNS and not is_constant and _is_organized(match):
+    is_formula = match[0] in ATOMS and match.string.startswith(_LOWERED, match.end())
+    is_name = match[0] in _PRONOUNS and not is_constant and _is_organized(match)
+    if is_formula or is_name:
         said = " ".join(match[0])
     return whole(match, said) if said != match[0] else []
 
 
+_LOWERED = tuple("₀₁₂₃₄₅₆₇₈₉")
 _PRONOUNS = ("IT", "WHO")
 _THE_BEFORE = re.compile(r"(?i:\bthe )\Z")
 _CAPITALS_BEFORE = re.compile(r"(?:[A-Z]{2}|\bI) \Z")
@@ -181,7 +184,7 @@ _SIGN_RULES = (
     rule(r"#(?=[A-Z]{1,4}(?:-[0-9]|(?!(?:19|20)[0-9]{2}\b)[0-9]{3}))", _said("number")),
     rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
     rule(r"(?<=Q[1-4])[-–](?=Q[1-4])", _said("to")),
-    rule(r"(?<=Q[1-4])'(?=[0-9]{2}(?![0-9]))", _said(" ")),
+    rule(r"(?:(?<=Q[1-4])|(?<=H[12])|(?<=FY))'(?=[0-9]{2}(?![0-9]))", _said(" ")),
     rule(
         r"(?<![0-9])(?<![0-9] )[$]{1,2}(?![$ ]?\.?[0-9])",
         lambda match: [Edit(*match.span(), " ", "dropped_symbol")],
@@ -191,6 +194,7 @@ _SIGN_RULES = (
     rule(r"(?<=[ (][A-D])-(?=[\s.,;)]|\Z)", _said("minus")),
     rule(r"(?<=[0-9])[·⋅](?=[0-9])", _said("times")),
     rule(r"(?<![\w.][A-Z])(?<=[A-Z])–(?=[A-Z](?!\w))", _said("to")),
+    rule(r"(?<=[0-9])/(?=[$€£][0-9])", _said("for")),
     rule(r"<=>", _said("is equivalent to")),
     rule(r"<->", _said("to")),
     rule(r"<>", _said("is not equal to")),

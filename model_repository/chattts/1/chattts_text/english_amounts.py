@@ -49,6 +49,7 @@ def _feet(match: re.Match[str]) -> list[Edit]:
 
 
 _RATED = word_set("rated score scored scores rating rate got gets")
+_PARTS = word_set("page part step day slide question lesson")
 _VULGAR = {
     "½": ("1", "2"), "⅓": ("1", "3"), "⅔": ("2", "3"), "¼": ("1", "4"), "¾": ("3", "4"),
     "⅕": ("1", "5"), "⅖": ("2", "5"), "⅗": ("3", "5"), "⅘": ("4", "5"), "⅙": ("1", "6"),
@@ -65,7 +66,10 @@ def _fraction(match: re.Match[str]) -> list[Edit] | None:
         return None
     if count:
         return _counted(match, f"{cardinal(count)} and {fraction(above, below)}")
-    is_rating = word_before(match.string, match.start()).lower() in _RATED
+    word = word_before(match.string, match.start()).lower()
+    if word in _PARTS:
+        return whole(match, f"{cardinal(above)} of {cardinal(below)}")
+    is_rating = word in _RATED
     if is_rating or "." in above or match.string.startswith(" stars", match.end()):
         return whole(match, f"{number(above)} out of {cardinal(below)}")
     if _SEASON.fullmatch(match[0]):
@@ -73,6 +77,11 @@ def _fraction(match: re.Match[str]) -> list[Edit] | None:
     if match[0] in ("24/7", "9/11") or (10 <= int(below) <= int(above) < 100):
         return whole(match, f"{cardinal(above)} {cardinal(below)}")
     return _counted(match, fraction(above, below))
+
+
+def _share(match: re.Match[str]) -> list[Edit]:
+    """Read 3.85/4.0 and 1,520/1,600."""
+    return whole(match, f"{number(match['a'])} out of {number(match['b'])}")
 
 
 def _vulgar(match: re.Match[str]) -> list[Edit]:
@@ -307,6 +316,11 @@ DIGIT_RULES = (
         r"(?P<below>[0-9]{1,4})(?![0-9/%])(?:(?:rds?|ths?|'s)(?!\w))?",
         _fraction,
     ),
+    rule(
+        r"(?P<a>[0-9]{1,3}(?:\.[0-9]{1,3}|,[0-9]{3}))/(?P<b>[0-9]{1,3}(?:\.[0-9]{1,3}|,[0-9]{3})?)"
+        r"(?![\w/]|[.,][0-9])",
+        _share,
+    ),
     rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
     rule(
         rf"(?P<n>{NUMBER})(?P<op>[ ](?P<sign>[x×*])[ ]|(?P<tight>[x×*]))"
@@ -320,7 +334,7 @@ DIGIT_RULES = (
         _year_range,
     ),
     rule(r"(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th|ST|ND|RD|TH)\b", _rank),
-    rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w'-])", _scaled),
+    rule(r"(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)(?P<scale>[kKMB]|bn|mn)(?![\w']|-(?![0-9]))", _scaled),
     rule(r"(?P<n>[0-9]{1,3}(?:[ .][0-9]{3}){2,7})(?![\w-]|[.,][0-9])", _spaced),
     rule(rf"(?P<n>{NUMBER})[eE](?P<power>[-+−]?[0-9]{{1,3}})(?!\w)", _scientific),
     rule(rf"(?P<n>{NUMBER})\"(?!\w)", _inches),

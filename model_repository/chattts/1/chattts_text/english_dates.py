@@ -227,7 +227,9 @@ def _weekday(match: re.Match[str]) -> list[Edit] | None:
 
 def _name_range(match: re.Match[str]) -> list[Edit]:
     """Read Mon-Fri and Jan–Mar."""
-    first, last = (_DAYS.get(name.lower()) or _full(name) for name in match.group("a", "b"))
+    first, last = (
+        _DAYS.get(name.rstrip(".").lower()) or _full(name) for name in match.group("a", "b")
+    )
     return groups(match, a=first, dash="to", b=last)
 
 
@@ -248,11 +250,11 @@ WORD_RULES = (
     ),
     rule(rf"(?P<month>{_MONTH}\b\.?),?[ ](?P<year>[12][0-9]{{3}})(?![0-9])", _month_year),
     rule(r"(?P<month>(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)", _month_alone),
-    rule(rf"(?P<a>{_DAY})(?P<dash>[-–])(?P<b>{_DAY})(?!\w)", _name_range),
+    rule(rf"(?P<a>{_DAY}\b\.?)(?P<dash>[-–])(?P<b>{_DAY}\b(?:\.(?=,|[ ][a-z0-9]))?)", _name_range),
     rule(rf"(?P<a>{_MONTH})(?P<dash>[-–])(?P<b>{_MONTH})(?!\w)", _name_range),
     rule(
         rf"(?P<head>(?P<day>{_DAY})(?P<stop>\.)?)(?!\w)"
-        rf"(?P<date>(?=,?[ ](?:[0-9]|{_MONTH}\b)))?",
+        rf"(?P<date>(?=,?[ ](?:[0-9]|{_MONTH}\b|(?:&|and|or)[ ]{_DAY}\b)))?",
         _weekday,
     ),
 )

@@ -49,6 +49,8 @@ _SINGULAR = {
     "Tbsp": "tablespoon",
     "Tsp": "teaspoon",
     "qt": "quart",
+    "pt": "point",
+    "pts": "point",
     "pkg": "package",
     "ha": "hectare",
     "kWh": "kilowatt hour",
@@ -164,7 +166,8 @@ _LENGTHS = word_set("km cm mm nm m in ft yd mi")
 _AMBIGUOUS = word_set("A N J t d us in cal MP l ha bit")
 """Read as units only where they touch the number: "5 A students", "5 in a row"."""
 _DOTTED = word_set(
-    "ft in lb lbs oz yd mi mo gal tsp tbsp Tbsp Tsp qt pkg hr hrs min mins sec secs yr yrs wk mph"
+    "ft in lb lbs oz yd mi mo gal tsp tbsp Tbsp Tsp qt pt pts pkg hr hrs min mins sec secs yr yrs "
+    "wk mph"
 )
 """May have a period that is no full stop."""
 
@@ -209,7 +212,7 @@ def unit_after(text: str, position: int, end: int, is_one: bool) -> tuple[int, s
     if _is_place(text, position, match["unit"]):
         return None
     gap, unit, power, stop = match["gap"], match["unit"], match["power"], match.end()
-    has_point = unit in _DOTTED and not ends_sentence(text, stop + 1)
+    has_point = unit in _DOTTED and (gap == "-" or not ends_sentence(text, stop + 1))
     if text.startswith("." if has_point else (".,", ".;"), stop):
         stop += 1
     elif unit in _AMBIGUOUS and gap and not match["area"] and not _is_inch(text, position, unit):

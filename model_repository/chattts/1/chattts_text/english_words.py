@@ -134,10 +134,17 @@ def _saint(match: re.Match[str]) -> list[Edit] | None:
     house = max(0, match.start() - len(before) - 3)
     number = match.string[house : house + 2]
     if match["name"] is not None and not (is_after_name and number.strip().isdecimal()):
-        return groups(match, head="Saint")
+        way = match.string[max(0, match.start() - _LONGEST_WAY) : match.start()]
+        is_street = bool(_WAY_BEFORE.search(way)) and before not in _BEFORE_SAINTS
+        return groups(match, head="Street." if is_street and match["stop"] else "Saint")
     return groups(match, head="Street" + _stop(match)) if is_after_name else None
 
 
+_WAY_BEFORE = re.compile(
+    r"(?:\b(?:on|to|at|down|along|off|from|onto|and|of|near)|[0-9][A-Z]?) (?:[A-Z][a-z]+ ){1,2}\Z"
+)
+_LONGEST_WAY = 50
+_BEFORE_SAINTS = word_set("Port Mount Mt Fort Lake Sault East West North South Point Cape")
 _PREPOSITIONS = word_set("The In At On To From By Near Of")
 
 
