@@ -40,7 +40,7 @@ _FLIGHT = re.compile(r"(?:^|[^A-Za-z])[A-Z][A-Z0-9]$")
 _FLOWN = re.compile(r" ?(?:次?航班|客机|次)")
 _PLATE = re.compile(rf"[{PROVINCES}][A-Z] ?·? ?[A-Z0-9]{{0,5}}$")
 _ROOM = re.compile(
-    r" ?(?:室|房间?|合约|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|"
+    r" ?(?:室|房间?|合约|中学|教室|病房|会议室|包[厢间]|宿舍|寝室|办公室|展[厅位]|"
     r"[国省县]道|路|次列?车|医院)"
 )
 _NAME = re.compile("[A-Za-z] $")
@@ -114,7 +114,11 @@ def _network(place: Place) -> str | None:
         return None
     words = "点".join(digits(part, place.one) for part in address.split("."))
     port = place.match["port"]
-    return f"{words}冒号{digits(port, place.one)}" if port else words
+    if not port:
+        return words
+    if place.match["joint"] == "/":
+        return f"{words}斜杠{cardinal(port)}"
+    return f"{words}冒号{digits(port, place.one)}"
 
 
 def _another(place: Place) -> str | None:
@@ -157,7 +161,8 @@ def _model(place: Place) -> str | None:
 
 
 def _college(place: Place) -> str | None:
-    return digits(place.match[0]) if place.follows(_COLLEGES) else None
+    is_second = re.search("985[、/和]?$", place.before) is not None
+    return digits(place.match[0]) if is_second or place.follows(_COLLEGES) else None
 
 
 def _chain(place: Place) -> str:
@@ -184,8 +189,10 @@ _EXTENSION = r"(?:(?:-| ?转 ?)(?P<x>\d{1,6})(?!\d))?"
 
 DIGIT_RULES: tuple[Rule, ...] = (
     rule(rf"\d{{{MAX_CARDINAL_DIGITS + 1},}}[Xx]?", _identity),
-    rule(r"(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?::(?P<port>\d{2,5}))?(?![\d.])", _network),
-    rule(rf"(?:86[- ]?)?1[3-9]\d[- ]?(?:\d{{4}}|\*{{4}})[- ]?\d{{4}}{_END}", _mobile),
+    rule(
+        r"(?P<ip>\d{1,3}(?:\.\d{1,3}){3})(?:(?P<joint>[:/])(?P<port>\d{1,5}))?(?![\d.])", _network
+    ),
+    rule(rf"(?:(?:00)?86[- ]?)?1[3-9]\d[- ]?(?:\d{{4}}|\*{{4}})[- ]?\d{{4}}{_END}", _mobile),
     rule(rf"(?:86[- ]?)?1[3-9]\d{{2}}[- ]?\d{{3}}[- ]?\d{{4}}{_END}", _mobile),
     rule(rf"0\d{{2,3}}[- ]?\d{{4}}[- ]?\d{{3,4}}(?!\d){_EXTENSION}", _landline),
     rule(rf"0\d{{2,3}}-\d{{3,8}}(?!\d){_EXTENSION}", _landline),

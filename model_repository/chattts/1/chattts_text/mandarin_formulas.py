@@ -80,6 +80,7 @@ VULGAR = "".join(_VULGAR)
 ROMAN_SIGNS = "ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩⅪⅫⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅺⅻ"
 _CIRCLED_SETS = (
     "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "⒈⒉⒊⒋⒌⒍⒎⒏⒐⒑⒒⒓⒔⒕⒖⒗⒘⒙⒚⒛",
     "⑴⑵⑶⑷⑸⑹⑺⑻⑼⑽⑾⑿⒀⒁⒂⒃⒄⒅⒆⒇",
     "❶❷❸❹❺❻❼❽❾❿",
     "㈠㈡㈢㈣㈤㈥㈦㈧㈨㈩",
@@ -90,7 +91,10 @@ NUMBERED = "".join(_CIRCLED_SETS)
 
 _NUMBERED = {sign: index for signs in _CIRCLED_SETS for index, sign in enumerate(signs, 1)}
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
-_ROMAN_CLASS = r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3}|[XVI]{2,6}(?=世纪))[abABc]?(?=[期级度型类章世])"
+_ROMAN_CLASS = (
+    r"(?:I{1,3}|I?[VX]|VI{1,3}|XI{1,3}|[XVI]{2,6}(?=世纪))[abABc]?"
+    r"(?=[期级度型类章世]|[-~～–—][IVX]{1,4}[期级度型类章])"
+)
 ROMAN = rf"(?:(?<=第)[IVXLC]{{1,6}}|{_ROMAN_CLASS})"
 """Regular expression of a Roman numeral that Mandarin reads."""
 

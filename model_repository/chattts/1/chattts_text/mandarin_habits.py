@@ -211,7 +211,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"(?P<v>\d{1,3}(?:\.\d)?)V ?(?P<a>\d{1,2}(?:\.\d{1,2})?)A(?![A-Za-z\d])", _power_supply),
     rule(r"(?P<n>\d{3})(?:-(?P<more>\d{2,4}))?(?![\d.])", _aircraft),
     rule(r"(?:19|20)\d\d(?![\d年])", _titled_year),
-    rule(r"(?<=第)20\d{5}(?= ?期)", lambda place: digits(place.match[0])),
+    rule(r"20\d{5}(?= ?[期号])", lambda place: digits(place.match[0])),
     rule(r"(?P<n>\d{4,6})\.(?=(?:HK|SH|SZ|SS|BJ)(?![A-Za-z]))", _share),
     rule(rf"(\d{{1,2}})\.(\d{{1,2}})({RANGE})(\d{{1,2}})\.(\d{{1,2}})(?![\d.])", _days),
     rule(r"(?P<m>\d{1,3})['′’] ?(?P<s>[0-5]\d)(?:[\"″”]|''|′′|’’)", _pace),

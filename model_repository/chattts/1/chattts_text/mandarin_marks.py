@@ -4,6 +4,7 @@ import re
 
 from .mandarin_amounts import DASH
 from .mandarin_codes import names_code
+from .mandarin_formulas import ROMAN_SIGNS
 from .mandarin_numbers import cardinal, digits
 from .mandarin_place import Place, Rule, rule
 from .mandarin_units import COUNTER, PERCENT, UNIT, unit_name
@@ -115,6 +116,7 @@ RULES: tuple[Rule, ...] = (
     rule(r"×{2,4}(?!\d)", lambda place: None if place.said else "某" * len(place.match[0])),
     rule("[#＃]号?(?=键)", lambda place: "井号"),
     rule(r"#(?P<n>\d{1,12})(?![\d.])", _numbered),
+    rule(rf"[-~～–—](?=[IVX{ROMAN_SIGNS}])", lambda place: "到" if place.said else None),
     rule(r"-{1,2}>", lambda place: "到"),
     rule("[*＊]号?(?=键)", lambda place: "星号"),
     rule(rf"(?<=[{_HAN}])[~～](?=[{_HAN}])", _tilde),

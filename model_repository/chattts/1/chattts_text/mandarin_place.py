@@ -14,6 +14,9 @@ CONTEXT_CHARACTERS = 12
 _COUNTED = re.compile(rf"(?:[、或] ?\d{{1,4}})?{COUNTER.pattern}", re.ASCII)
 
 
+_PRICED = re.compile(r"\d[块元毛角米斤]$", re.ASCII)
+"""Behind it 2 is the rest of an amount: 1块2."""
+
 _ORDINAL = re.compile(r"第(?:\d{1,4} ?[、,，和或与至到-] ?)*$", re.ASCII)
 
 
@@ -42,7 +45,8 @@ class Place(NamedTuple):
     def is_counted(self) -> bool:
         """The match is a number that counts something, so that 2 is 两."""
         is_ordinal = _ORDINAL.search(self.before) is not None
-        return not is_ordinal and not self.said and self.follows(_COUNTED)
+        counted = COUNTER if _PRICED.search(self.before) else _COUNTED
+        return not is_ordinal and not self.said and self.follows(counted)
 
     def part(self, name: str) -> str:
         """Say a group of digits as a whole number; empty if there is none."""
