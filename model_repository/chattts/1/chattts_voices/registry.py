@@ -57,9 +57,9 @@ class VoiceRegistry:
     """The voices of a checkpoint by name.
 
     A file that appears, changes or vanishes is seen by the next call; calls in many threads read it
-    once. A broken file leaves the voice as it was, or out, and is in the listing's errors and in the
-    log: a server that has to start again must not fail at what it bore before. A Voice that was
-    handed out never changes.
+    once. A broken file leaves the voice as it was, or out, and is in the listing's errors and in
+    the log: a server that has to start again must not fail at what it bore before. A Voice that
+    was handed out never changes.
 
     Args:
         folder: One JSON file per voice; names that begin with a dot are left alone.
