@@ -132,6 +132,24 @@ def _dimension(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, "by") if is_size else None
 
 
+_FORMULA = re.compile(r"=[^\n.,;!?]{0,40}\Z")
+_LONGEST_SUM = 41
+
+
+def _in_formula(match: re.Match[str]) -> bool:
+    before = match.string[max(0, match.start() - _LONGEST_SUM) : match.start()]
+    return _FORMULA.search(before) is not None
+
+
+def _slash(match: re.Match[str]) -> list[Edit]:
+    """Read the slash of "a = b / c"; between other words it is a pause."""
+    return whole(match, "divided by" if _in_formula(match) else ",")
+
+
+def _difference(match: re.Match[str]) -> list[Edit] | None:
+    return whole(match, "minus") if _in_formula(match) else None
+
+
 def _dozens(match: re.Match[str]) -> list[Edit]:
     """Read 100s of."""
     return whole(match, f"{cardinal(match['n'])}s".removeprefix("one "))
@@ -180,7 +198,7 @@ _SIGN_RULES = (
     rule(r"(?<!\w)>" + _NUMBER_NEXT, _said("more than")),
     rule(r"(?<!\w)≤" + _NUMBER_NEXT, _said("at most")),
     rule(r"(?<!\w)≥" + _NUMBER_NEXT, _said("at least")),
-    rule(r"(?<=[²³] )-(?= [0-9a-z])", _said("minus")),
+    rule(r"(?<=[²³] )-(?= [0-9a-z])|(?<=[²³])-(?=[0-9a-z])", _said("minus")),
     rule(r"#(?=[A-Z]{1,4}(?:-[0-9]|(?!(?:19|20)[0-9]{2}\b)[0-9]{3}))", _said("number")),
     rule(r"(?:(?<=UTC)|(?<=GMT))-(?=[0-9])", _said("minus")),
     rule(r"(?<=Q[1-4])[-–](?=Q[1-4])", _said("to")),
@@ -233,6 +251,8 @@ _SIGN_RULES = (
     rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),
     rule(r"(?:(?<=[0-9)])|(?<=[0-9)] ))\*(?= ?[0-9(])", _said("times")),
     rule(r"(?<=[0-9)] )/(?= [0-9(])", _said("divided by")),
+    rule(r"(?<=[^\s/] )/(?= [^\s/])", _slash),
+    rule(r"(?<=[A-Za-z)] )-(?= [A-Za-z(])", _difference),
     rule(r"(?<=[\w)])\^(?= ?[-−]?[0-9A-Za-z(])", _said("to the power of")),
     rule(f"[{english_words.ROMAN_SIGN}]", english_words.roman_sign),
 )

@@ -256,7 +256,7 @@ def bare_words(unit: str, per: str, power: str | None) -> str:
 _ROADS = ("I-", "US-", "SR-")
 _PLACES = word_set(
     "route highway hwy rte gate seat apt apartment row room unit flat exit suite class grade "
-    "platform no"
+    "platform no figure fig section table appendix exhibit"
 )
 
 

@@ -72,6 +72,8 @@ _ABBREVIATIONS = {
     "doz": "dozen",
     "pkg": "package",
     "hrs": "hours",
+    "vit": "vitamin",
+    "wt": "weight",
     "qtr": "quarter",
     "ctr": "Center",
 }
@@ -200,7 +202,17 @@ _STARTERS = (
 _SENTENCE_AFTER = re.compile(rf"[\"')\]]*(?:\s*\Z|\s*\n|\s+(?:{_STARTERS})\b)")
 
 
-def _initial(match: re.Match[str]) -> list[Edit]:
+_LETTERED = word_set(
+    "a an the vitamin plan grade type class group hepatitis section option team part exhibit "
+    "answer letter point level tier phase step appendix figure table one two three four five six "
+    "seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety"
+)
+"""Before a letter that is a name by itself, not somebody's initial."""
+
+
+def _initial(match: re.Match[str]) -> list[Edit] | None:
+    if word_before(match.string, match.start()).lower() in _LETTERED:
+        return None
     return groups(match, stop="")
 
 
