@@ -47,6 +47,9 @@ _ELECTRIC = re.compile(
     r"|[0-9] ?V\W{0,2}$"
 )
 _IS_ELECTRIC = re.compile(" ?(?:的?电流|充电|快充|插[座头]|保险|空开|断路)")
+_QUANTITY_BEFORE = re.compile(r"\d ?(?:[A-Za-z]{1,4}|%)[^\d，。；、]{0,4}$", re.ASCII)
+"""What a plus adds to: 67W有线+50W无线."""
+
 _CROWD = re.compile(
     r"(?:粉丝?|播放量?|阅读量?|销[量售]?额?|点赞数?|浏览量?|用户数?|下载量?|观看|薪|资|收入|存款|身[家价]|"
     r"票房|赚|花|卖|成交|跑分|奖[金励])[^，。；\d]{0,4}$"
@@ -90,7 +93,7 @@ def _signed(place: Place, sign: str, words: str, unit: str | None) -> str:
     if sign in ("±", "+/-"):
         return "正负" + words
     if sign == "+":
-        if unit and re.search(rf"\d ?{re.escape(unit)}[^\d，。；、]{{0,4}}$", place.before):
+        if unit and _QUANTITY_BEFORE.search(place.before):
             return "加" + words
         return ("正" if unit or "点" in words else "加") + words
     if place.before.rstrip().endswith(("零下", "负")):

@@ -203,7 +203,7 @@ DIGIT_RULES: tuple[Rule, ...] = (
     rule(r"\d{7,8}(?!\d)", _another),
     rule(r"\d{1,5}(?!\d|-\d+-\d)", _named),
     rule(r"\d{3,4}(?!\d)", _room),
-    rule(r"\d{3,4}(?![\d.,:/-])", _model),
+    rule(r"\d{3,4}(?![\d.,:/×-])", _model),
     rule(r"(?:985|211)(?!\d)", _college),
     rule(r"996(?!\d)(?=工作制|$|[，。、！？的加])", lambda place: digits(place.match[0])),
 )

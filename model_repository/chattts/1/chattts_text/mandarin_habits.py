@@ -185,7 +185,7 @@ def _bracketed_number(place: Place) -> str:
     return place.part("n") if place.match["n"] else place.match["han"]
 
 
-_TIMED = re.compile("(?:时间|日期|期间|假期?|活动|预[售定]|展期|工期|报名)[为是：: ]{0,2}$")
+_TIMED = re.compile("(?:时间|日期|期间|假期?|活动|预[售定]|展期|工期|报名)[为是：: （(]{0,2}$")
 _IS_TIMED = re.compile(" ?(?:放假|付|期间|活动|预[售定]|报名|截止|上映|展出|[停休开])")
 _TIMING = re.compile("(?:配速|用时|耗时|时长|成绩|跑出|时间)[为是约了：: ]{0,2}$")
 _NUMBERED = r"[(（] ?(?:(?P<n>\d{1,3})|(?P<han>[一二三四五六七八九十]{1,3})) ?[)）]"

@@ -22,7 +22,9 @@ _TIMES = "年月日号时点"
 _ANY_UNIT = rf"(?:{PERCENT}|{UNIT}|[年月日号时点分秒度元天岁周级人个次倍])"
 _MEASURE_END = re.compile(r"[\d%‰℃℉°A-Za-z)）年月日号时点分秒度元天岁周级半整刻]$")
 _ENDS_PART = re.compile(r"[^零一二三四五六七八九十百千幺两]$|分之.*$")
-_COUNTED = re.compile(rf"[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$")
+_COUNTED = re.compile(
+    rf"(?<![美欧日港韩澳加])[元块角]$|[\d零一二三四五六七八九十百千万亿两几半数多][{_HAN}]{{1,3}}$"
+)
 _PRICE = re.compile(rf"[\d{_NUMERALS}](?:[美欧日港]?[元金]|块|角|分|英镑)$")
 _TELEPHONE = 7
 """Words as long as this, said digit by digit, are parted by a pause."""
