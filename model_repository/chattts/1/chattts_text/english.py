@@ -246,6 +246,7 @@ _SIGN_RULES = (
     ),
     rule(r"(?<=Q[1-4])[~～](?=Q[1-4])", _said("to")),
     rule(r"(?<=opyright )©", _said("")),
+    rule(r"(?<=[\w)])\*\*(?=[0-9])", _said("to the power of")),
     rule(r"(?<=\w)²(?![⁰¹²³⁴-⁹])", _said("squared")),
     rule(r"(?<=\w)³(?![⁰¹²³⁴-⁹])", _said("cubed")),
     rule(r"(?<=[\w)])(?P<sign>[⁺⁻]?)(?P<n>[⁰¹²³⁴-⁹]{1,3})(?![⁰¹²³⁴-⁹])", _power),

@@ -76,6 +76,9 @@ def _fraction(match: re.Match[str]) -> list[Edit] | None:
         return whole(match, f"{year(above)} {cardinal(below)}")
     if match[0] in ("24/7", "9/11") or (10 <= int(below) <= int(above) < 100):
         return whole(match, f"{cardinal(above)} {cardinal(below)}")
+    is_score = int(above) >= 10 and int(below) >= 20 and below not in ("32", "64")
+    if is_score and not unit_after(match.string, match.end(), match.endpos, is_one=True):
+        return whole(match, f"{cardinal(above)} out of {cardinal(below)}")
     return _counted(match, fraction(above, below))
 
 

@@ -120,9 +120,14 @@ def _year_month(match: re.Match[str]) -> list[Edit] | None:
     return whole(match, f"{MONTHS[month - 1]} {year(match['y'])}") if 1 <= month <= 12 else None
 
 
+_NO_DENOMINATOR = frozenset({13, 17, 19, 22, 23, 26, 27, 28, 29, 31})
+"""Of these nobody counts parts: 12/31 is a day, unless a word that may be counted follows."""
+
+
 def _short(match: re.Match[str]) -> list[Edit] | None:
     month, day = int(match["m"]), int(match["d"])
     is_date = word_before(match.string, match.start()).lower() in _DATE_WORDS
+    is_date = is_date or (day in _NO_DENOMINATOR and not match.string.startswith(" ", match.end()))
     if not is_date or not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     return whole(match, f"{MONTHS[month - 1]} {ordinal(str(day))}")

@@ -14,7 +14,8 @@ _CLOCK = (
     r"(?:[:：](?P<s>[0-5]\d)(?:[.,](?P<f>(?<=\.)\d{1,6}|\d{3}(?!\d)))?)?"
 )
 _LASTING = re.compile(
-    r"(?:用时|时长|耗时|历时|片长|全长|[全半]马|倒计时|成绩|跑出|用了)[为是约了的]{0,2}[:： ]?$"
+    r"(?:用时|时长|耗时|历时|片长|全长|[全半]马|还剩|剩余?|倒计时|"
+    r"成绩|跑出|用了)[为是约了的]{0,2}[:： ]?$"
 )
 _DATING = re.compile(
     r"(?:日期|日子|截至|截止|截止到|生日|出生|有效期|到期|今天|明天|昨天)[为是于到至]{0,2}[:： ]?$|"
@@ -237,7 +238,7 @@ def _duration(first: str, second: str, third: str | None, fraction: str | None) 
     parts = [first, second] if third is None else [first, second, third]
     names = ("小时", "分", "秒")[-len(parts) :]
     words = [
-        number(part.lstrip("0") or "0", is_counted=name == "小时") + name
+        number(part.lstrip("0") or "0", is_counted=True) + name
         for part, name in zip(parts, names, strict=True)
     ]
     if fraction:

@@ -231,8 +231,22 @@ def _numbered(place: Place) -> str:
     words = cardinal(str(_NUMBERED[place.match["sign"]]))
     if _HAN_NUMERAL.search(place.before):
         words = "，" + words  # 步骤一②步骤二
-    is_head = place.before[-1:] in ("", "\n", " ", "，", "。", "；", "：", "、", ",", ";", ":")
-    return words + ("、" if is_head and place.after[:1].isalpha() else "")
+    is_head = place.before[-1:] in (
+        "",
+        "\n",
+        " ",
+        "）",
+        ")",
+        "，",
+        "。",
+        "；",
+        "：",
+        "、",
+        ",",
+        ";",
+        ":",
+    )
+    return words + ("、" if is_head and place.after.lstrip(" ")[:1].isalpha() else "")
 
 
 DIGIT_RULES: tuple[Rule, ...] = (
