@@ -69,7 +69,6 @@ def of_the_profile(
     folder: Path,
     target: Target,
     profile: Profile,
-    audio_lengths_s: Sequence[float],
     rate: float,
     seconds: float,
     settle_s: float,
@@ -80,7 +79,6 @@ def of_the_profile(
         folder: for locust's files.
         target: what is asked.
         profile: measured on this server just now.
-        audio_lengths_s: seconds of audio of the requests that it was measured with.
         rate: arrivals per second.
         seconds: how long they arrive.
         settle_s: how long ends are not looked at in the beginning.
@@ -88,6 +86,8 @@ def of_the_profile(
     shape = Shape("poisson", 1, seconds)
     records: list[Record] = start_locust(folder, "poisson", target, shape, rate).finish()
     measured = figures(records, 1, settle_s, seconds - settle_s)
+    # It gets the rate and the lengths that really came: what is checked are the queues.
+    audio_lengths_s = [record.audio_s for record in records if record.is_ok]
     predicted = simulate(profile, 1, measured.qps, audio_lengths_s)
     ratios = {
         name: getattr(predicted, f"latency_{name}_s") / getattr(measured, f"latency_{name}_s")

@@ -24,7 +24,7 @@ from .records import Record, ended_within
 from .room import max_streams_of, with_room
 from .shapes import Shape
 
-_CHECK_RATE_SHARE = 0.6
+_CHECK_RATE_SHARE = 0.5
 """Of the highest throughput; the rate at which the profile is checked."""
 _BIN_S = 5.0
 _SAMPLE_MEMORY_S = 1.0
@@ -71,7 +71,7 @@ def run_steps(options: Options) -> dict[str, Any]:
         what = _what(options, target)
         steps, records = _steps(options, target, server_pid)
         profile = _profile(options, target, what, records)
-        found = _checks(options, target, profile, steps, records) if options.with_checks else {}
+        found = _checks(options, target, profile, steps) if options.with_checks else {}
     save(profile, options.output / "profile.json")
     report.write_csv(steps, options.output / "steps.csv")
     table = report.markdown(steps)
@@ -212,12 +212,8 @@ def _checks(
     target: Target,
     profile: Profile,
     steps: Sequence[Figures],
-    records: Mapping[int, Sequence[Record]],
 ) -> dict[str, Any]:
     seconds, settle_s = 2 * options.seconds, options.settle_s
-    audio_lengths_s = [
-        one.audio_s for kept in records.values() for one in kept if one.is_ok and one.audio_s > 0
-    ]
     rate = _CHECK_RATE_SHARE * max(step.qps for step in steps)
     streams = replace(target, kinds=("stream",))
     return {
@@ -229,7 +225,7 @@ def _checks(
             settle_s=settle_s,
         ),
         "capacity": checks.of_the_profile(
-            options.output, streams, profile, audio_lengths_s, rate, seconds, settle_s
+            options.output, streams, profile, rate, seconds, settle_s
         ),
     }
 

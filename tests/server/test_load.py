@@ -82,15 +82,14 @@ def test_locust_and_a_second_client_see_the_same_latency(
 
 
 def test_perf_analyzer_on_both_models(demo_repository_int8: Path, tmp_path: Path) -> None:
-    work = Path.home() / ".cache" / "chattts-bench"  # as `make perf`: installed once
     try:
-        PerfAnalyzer.install(work)
+        PerfAnalyzer.install(tmp_path)
     except PerfAnalyzerError as error:
         pytest.skip(str(error))
     result = run(
         "perf.py",
         *("--repository", demo_repository_int8, "--concurrency", "2", "--requests", "8"),
-        *("--output", tmp_path, "--work", work),
+        *("--output", tmp_path, "--work", tmp_path),
     )
     (speech,) = result["speech"]
     assert speech["errors"] == 0 < speech["qps"]

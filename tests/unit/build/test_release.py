@@ -29,9 +29,10 @@ class FakeServer(TritonControl):
     """
 
     def __init__(self, repository: Path) -> None:
-        super().__init__("unused:0", "", 1.0)
+        super().__init__("unused:0", "unused:0", "", 1.0)
         self.repository = repository
         self.refuse: Callable[[str, int], None] = lambda model, version: None
+        self.running: dict[str, float] = {}
         self.loads: list[tuple[str, list[int]]] = []
         self.on_load: Callable[[int], None] = lambda number: None
         self.num_polls_to_end = 2
@@ -60,6 +61,12 @@ class FakeServer(TritonControl):
             self._ending[model, version] = self.num_polls_to_end
         self.ready[model] = wanted
         self._check_chain()
+
+    def gauge(self, name: str, label: str) -> dict[str, float]:
+        """Requests that run, and end after a few looks."""
+        running = dict(self.running)
+        self.running = {version: max(0.0, number - 1) for version, number in running.items()}
+        return running
 
     def _at_work(self, model: str) -> set[int]:
         ending = {
@@ -222,11 +229,9 @@ def test_a_damaged_version_is_not_even_tried(steps: Release, server: FakeServer)
     assert not server.loads
 
 
-def test_status_tells_files_server_and_load(
-    steps: Release, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("release_steps.read_gauge", lambda *where: {"1": 3.0})
-    first, second = steps.status("localhost:8002")
+def test_status_tells_files_server_and_load(steps: Release, server: FakeServer) -> None:
+    server.running = {"1": 3.0}
+    first, second = steps.status()
     assert (first["version"], first["served"], first["running_requests"]) == (1, True, 3.0)
     assert first["models"] == dict.fromkeys(MODELS, "READY")
     assert first["checkpoint"] == "tiny (fp32, onnx)"
@@ -272,3 +277,10 @@ def test_voices_that_a_new_version_lacks_are_named(
         "voices that version 2 does not have: anna; copy their files into "
         "chattts/2/weights/voices to keep them"
     )
+
+
+def test_models_behind_a_front_that_still_speaks_stay(steps: Release, server: FakeServer) -> None:
+    server.running = {"1": 3.0}
+    steps.publish(2, keep=False)
+    assert server.running == {"1": 0.0}
+    assert server.ready == {model: {2} for model in ORDER}
