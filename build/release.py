@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         help="that the server reads; default: the one of this checkout",
     )
     common.add_argument("--http", default="localhost:8000", metavar="HOST:PORT")
+    common.add_argument("--metrics", default="localhost:8002", metavar="HOST:PORT")
     common.add_argument(
         "--token-file", type=Path, metavar="FILE", help="the server's secret; - reads it from stdin"
     )
@@ -97,7 +98,6 @@ def _parser() -> argparse.ArgumentParser:
         "rollback", parents=[common, limits], help="serve what was served before the last publish"
     )
     status = commands.add_parser("status", parents=[common], help="what is built, served and busy")
-    status.add_argument("--metrics", default="localhost:8002", metavar="HOST:PORT")
     status.add_argument("--json", action="store_true", help="as one line of JSON")
     return parser
 
@@ -107,13 +107,13 @@ def _run(options: argparse.Namespace) -> None:
     if not options.offline:
         token = _read_token(options.token_file)
         load_limit_s = getattr(options, "load_limit", 0.0)
-        server = TritonControl(options.http, token, load_limit_s)
+        server = TritonControl(options.http, options.metrics, token, load_limit_s)
     drain_limit_s = getattr(options, "drain_limit", 0.0)
     release = Release(
         options.repository, server, drain_limit_s, lambda line: print(line, flush=True)
     )
     if options.command == "status":
-        _print_status(release.status(options.metrics), options.json)
+        _print_status(release.status(), options.json)
         return
     with locked(options.repository, f"{options.repository}: another release is at work"):
         if options.command == "publish":

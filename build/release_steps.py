@@ -27,14 +27,7 @@ from repository import (
     served,
     voice_names,
 )
-from triton_control import (
-    READY,
-    UNAVAILABLE,
-    ControlError,
-    NoServerError,
-    TritonControl,
-    read_gauge,
-)
+from triton_control import READY, UNAVAILABLE, ControlError, NoServerError, TritonControl
 
 ORDER = (TOKEN_MODEL, VOCODER, FRONT, UNARY)
 """Each model of a version calls those before it: they are loaded in this order and released in the
@@ -82,7 +75,9 @@ class Release:
         check_complete(self._repository, version)
         before = {model: served(self._repository, model) for model in ORDER}
         if self._server:
-            self._server.states()  # an unreachable server is found before anything is changed
+            # a server that cannot be reached is found before anything is changed
+            self._server.states()
+            self._server.gauge(RUNNING_METRIC, "version")
         self._say_memory(version, before)
         self._say_lost_voices(version, before[FRONT])
         try:
@@ -120,18 +115,15 @@ class Release:
             raise ReleaseError(f"{self._repository}: no version was published before this one")
         self.publish(previous, keep=False)
 
-    def status(self, metrics_url: str) -> list[dict[str, object]]:
+    def status(self) -> list[dict[str, object]]:
         """Return what is known of each version, in order.
-
-        Args:
-            metrics_url: HOST:PORT of the server's metrics, if there is a server.
 
         Raises:
             ControlError: the server gives no answer.
             RepositoryError: a configuration cannot be read.
         """
         states = self._server.states() if self._server else {}
-        running = read_gauge(metrics_url, RUNNING_METRIC, "version") if self._server else {}
+        running = self._running()
         configured = {model: served(self._repository, model) for model in MODELS}
         versions = {*built_versions(self._repository), *(number for _, number in states)}
         versions.update(*configured.values())
@@ -206,12 +198,24 @@ class Release:
             time.sleep(_POLL_S)
 
     def _others_at_work(self, model: str, versions: Collection[int]) -> list[int]:
+        """Return the other versions of a model that are there, or whose front still speaks.
+
+        A version whose files changed, by a voice that came, is loaded anew at the next release; its
+        front of before then ends its streams unseen, but for the gauge.
+        """
         states = self._server.states() if self._server else {}
-        return [
+        found = {
             number
-            for (name, number), found in states.items()
-            if name == model and number not in versions and found.state != UNAVAILABLE
-        ]
+            for (name, number), state in states.items()
+            if name == model and state.state != UNAVAILABLE
+        }
+        if model == FRONT:
+            found |= {int(number) for number, value in self._running().items() if value > 0}
+        return sorted(found - set(versions))
+
+    def _running(self) -> dict[str, float]:
+        """Return the running requests by version."""
+        return self._server.gauge(RUNNING_METRIC, "version") if self._server else {}
 
     def _say_memory(self, version: int, before: dict[str, list[int]]) -> None:
         old = sum(_bytes(self._repository, number) for number in before[FRONT] if number != version)

@@ -45,12 +45,14 @@ class TritonControl:
 
     Args:
         http_url: HOST:PORT of the HTTP endpoint.
+        metrics_url: HOST:PORT of the metrics endpoint.
         token: the secret; empty where the server asks for none.
         load_limit_s: seconds that a model may take to load.
     """
 
-    def __init__(self, http_url: str, token: str, load_limit_s: float) -> None:
+    def __init__(self, http_url: str, metrics_url: str, token: str, load_limit_s: float) -> None:
         self.http_url = http_url
+        self._metrics_url = metrics_url
         self._token = token
         self._load_limit_s = load_limit_s
 
@@ -82,6 +84,21 @@ class TritonControl:
         """
         self._post(f"repository/models/{model}/load", self._load_limit_s)
 
+    def gauge(self, name: str, label: str) -> dict[str, float]:
+        """Return a gauge's value per value of a label.
+
+        Raises:
+            NoServerError: nobody answers.
+        """
+        url = f"http://{self._metrics_url}/metrics"
+        try:
+            with urllib.request.urlopen(url, timeout=_LIMIT_S) as response:
+                text = response.read().decode()
+        except _FAILURES as error:
+            raise NoServerError(f"no metrics at {self._metrics_url}: {error}") from error
+        found = re.findall(rf'^{name}{{.*?{label}="([^"]*)".*?}} (\S+)$', text, re.MULTILINE)
+        return {value: float(number) for value, number in found}
+
     def _post(self, path: str, limit_s: float) -> bytes:
         request = urllib.request.Request(
             f"http://{self.http_url}/v2/{path}",
@@ -104,26 +121,6 @@ class TritonControl:
             raise ControlError(f"no answer within {limit_s:g} s") from error
         except _FAILURES as error:
             raise NoServerError(f"no server at {self.http_url}: {error}") from error
-
-
-def read_gauge(metrics_url: str, name: str, label: str) -> dict[str, float]:
-    """Return a gauge's value per value of a label.
-
-    Args:
-        metrics_url: HOST:PORT of the metrics endpoint.
-        name: the gauge.
-        label: one of its labels.
-
-    Raises:
-        NoServerError: nobody answers.
-    """
-    try:
-        with urllib.request.urlopen(f"http://{metrics_url}/metrics", timeout=_LIMIT_S) as response:
-            text = response.read().decode()
-    except _FAILURES as error:
-        raise NoServerError(f"no metrics at {metrics_url}: {error}") from error
-    found = re.findall(rf'^{name}{{.*?{label}="([^"]*)".*?}} (\S+)$', text, re.MULTILINE)
-    return {value: float(number) for value, number in found}
 
 
 def _refusal(body: bytes) -> str:

@@ -63,14 +63,13 @@ def repository(two_versions: Path, tmp_path: Path) -> Path:
 
 def released(server: EmbeddedServer, *arguments: str, token_file: Path | None = None) -> int:
     """Run build/release.py against a server; return its exit status."""
-    if arguments[0] == "status":
-        metrics = server.metrics_url.removeprefix("http://").removesuffix("/metrics")
-        arguments = (*arguments, f"--metrics={metrics}")
+    metrics = server.metrics_url.removeprefix("http://").removesuffix("/metrics")
     return release.main(
         [
             *arguments,
             f"--repository={server.model_repository}",
             f"--http={server.http_url}",
+            f"--metrics={metrics}",
             f"--token-file={token_file or server.control_token_file}",
         ]
     )

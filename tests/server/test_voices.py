@@ -122,7 +122,9 @@ def test_a_release_after_a_voice_came_cuts_no_speech_off(
     server = server_factory(repository)
     long: SpeechOptions = {"min_new_tokens": 1500, "max_new_tokens": 1500, "seed": 1}
     write(folder, voice("anna"))
+    metrics = server.metrics_url.removeprefix("http://").removesuffix("/metrics")
     command = ["publish", "2", f"--repository={repository}", f"--http={server.http_url}"]
+    command.append(f"--metrics={metrics}")
     with (
         ChatTTSClient(server.grpc_url, timeout_s=WAIT_S) as client,
         ThreadPoolExecutor() as threads,
