@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from .figures import figures
@@ -27,8 +28,9 @@ def against_a_second_client(
     """Let locust and the plain client of probe.py speak at once, the same texts in the same order.
 
     Returns:
-        Requests of both, and ratios of locust's means to the probe's; latencies are per second of
-        audio, so that how many texts of which length each got to matters little.
+        Requests of both, and ratios of locust's figures to the probe's: mean latency per second of
+        audio, so that how long the texts were that each got to matters little, and median first
+        audio.
     """
     command = [sys.executable, "-m", "chattts_load.probe", "--url", target.grpc_url]
     command += ["--streams", str(streams), "--seconds", str(seconds)]
@@ -46,8 +48,8 @@ def against_a_second_client(
         raise ValueError("the check by a second client was too short: nothing ended in it")
     # Only while both were at it: one starts and ends before the other.
     begin_s, end_s = max(map(min, ends_s)) + settle_s, min(map(max, ends_s))
-    ours = _means([one for one in good if begin_s <= one.ended_s <= end_s])
-    theirs = _means([one for one in seen if begin_s <= one.ended_s <= end_s])
+    ours = _typical([one for one in good if begin_s <= one.ended_s <= end_s])
+    theirs = _typical([one for one in seen if begin_s <= one.ended_s <= end_s])
     return {
         "streams": 2 * streams,
         "requests": [ours[0], theirs[0]],
@@ -56,12 +58,12 @@ def against_a_second_client(
     }
 
 
-def _means(requests: Sequence[Record] | Sequence[Seen]) -> tuple[int, float, float]:
-    """How many; seconds of latency per second of audio; mean seconds to the first audio."""
+def _typical(requests: Sequence[Record] | Sequence[Seen]) -> tuple[int, float, float]:
+    """How many; seconds of latency per second of audio; median seconds to the first audio."""
     if not requests:
         raise ValueError("the check by a second client was too short: nothing ended in it")
     latency_s = sum(one.latency_s for one in requests)
-    first_audio_s = sum(one.first_audio_s for one in requests) / len(requests)
+    first_audio_s = median(one.first_audio_s for one in requests)  # one stall says nothing
     return len(requests), latency_s / sum(one.audio_s for one in requests), first_audio_s
 
 
