@@ -72,8 +72,12 @@ STOP_LIMIT_S: Final = 2.0
 DEADLINE_MARGIN_S: Final = 1.0
 """How long the server works on after the caller's time limit, so that the limit is what is seen."""
 
-_OTHER_ANSWERS: Final = {"list_voices": "list_voices", "dry_run": "normalize", "health": "is_ready"}
-"""Options that a server answers otherwise than by speech, and what of the client asks for it."""
+_OTHER_ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
+    "list_voices": ("list_voices", "voices"),
+    "dry_run": ("normalize", "normalize"),
+    "health": ("is_ready", "health"),
+}
+"""Options that a server answers otherwise than by speech: method and command that ask for it."""
 _INTEGERS: Final[Mapping[str, type[np.integer[Any]]]] = {"INT32": np.int32, "UINT64": np.uint64}
 
 T = TypeVar("T")
@@ -123,9 +127,9 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
             raise TypeError(f"unknown option {name!r}")
     given = {name: value for name, value in options.items() if value is not None}
     model_version = _version(given.pop(MODEL_VERSION, ""))
-    for key, method in _OTHER_ANSWERS.items():
+    for key, (method, command) in _OTHER_ANSWERS.items():
         if key in _keys(given.get("options")):
-            message = f"options: {key} is no speech; use {method}() or the command `{method}`"
+            message = f"options: {key} is no speech; use {method}() or the command `{command}`"
             raise InvalidRequestError(message, field="options")
     values = {"text": text, "stream": stream, **given}
     tensors = tuple(_encode(name, value) for name, value in values.items())

@@ -71,14 +71,15 @@ class Vocoder:
     """chattts_vocoder through BLS, one chunk per call; Triton batches the calls.
 
     A batch that the runtime refuses is an error for each request in it. So a call that fails in the
-    runtime is made once more, which its state allows, and one at a time: what failed together does
-    not meet again.
+    runtime is made again, which its state allows, and one at a time: what failed together does not
+    meet again, and that it meets the first call of another culprit each time is unlikely.
     """
 
     NAME = "chattts_vocoder"
     RUNTIME_ERROR = "onnx runtime error"
     """In the messages of the onnxruntime backend, and of its stand-in; not if a process died."""
-    _second_try = threading.Lock()
+    NUM_RETRIES = 3
+    _retry = threading.Lock()
 
     def __init__(self, version: int) -> None:
         self._version = version
@@ -90,11 +91,17 @@ class Vocoder:
         try:
             return self._call(chunk)
         except SpeechError as error:
-            if self.RUNTIME_ERROR not in error.message:
-                raise
-            pb_utils.Logger.log_warn(f"chattts: tried again: {error.message}")
-        with self._second_try:
-            return self._call(chunk)
+            failure = error
+        for _ in range(self.NUM_RETRIES):
+            if self.RUNTIME_ERROR not in failure.message:
+                break
+            pb_utils.Logger.log_warn(f"chattts: tried again: {failure.message}")
+            try:
+                with self._retry:
+                    return self._call(chunk)
+            except SpeechError as error:
+                failure = error
+        raise failure
 
     def _call(self, chunk: VocoderChunk) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         inputs = {"hidden": chunk.hidden, "mask": chunk.mask, "state": chunk.state}

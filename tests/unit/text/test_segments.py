@@ -114,8 +114,10 @@ def test_a_pause_ends_a_segment_and_stands_after_it() -> None:
     ]
 
 
-def test_pauses_in_one_place_end_at_the_longest_allowed() -> None:
-    assert segments("你好<long><long>世界", None)[0].pause_ms == 10_000
+def test_pauses_in_one_place_add_up_to_the_longest_allowed() -> None:
+    assert segments("你好<break><break>世界", None)[0].pause_ms == 1_000
+    with pytest.raises(ValueError, match="^text: pauses of 18000 ms follow one another; allowed"):
+        segments("你好<long><long>世界", None)
 
 
 def test_without_limits_only_pauses_cut() -> None:

@@ -16,7 +16,7 @@ MESSAGES = {
     "homophone": "a character that the model does not know was replaced by one of the same sound",
     "polyphone": "a character was replaced by one that has the reading that it has here",
     "unreadable": "a character that the model does not know was left out",
-    "unknown_reading": "a forced reading that no Mandarin character has; read as written",
+    "unknown_reading": "a forced reading that no character of this vocabulary has; read as written",
     "dropped_pause": "a pause before the first word was left out",
 }
 

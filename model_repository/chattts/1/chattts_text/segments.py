@@ -87,12 +87,19 @@ def cut(aligned: AlignedText, context: Context, limits: SegmentLimits | None) ->
             nothing.
         context: Its placeholders.
         limits: How long segments may be; None: cut only at pauses.
+
+    Raises:
+        ValueError: Pauses in one place add up to more than MAX_PAUSE_MS.
     """
     text = context.with_readings(aligned.text)
     if not is_speakable(text):
         return []
     pieces = _pieces(text, context, limits)
     joined = _joined(text, pieces, limits or SegmentLimits(len(text) + 1, 0.0))
+    longest_ms = max(piece.pause_ms for piece in joined)
+    if longest_ms > MAX_PAUSE_MS:
+        allowed = f"0 ... {MAX_PAUSE_MS} ms in one place"
+        raise ValueError(f"text: pauses of {longest_ms} ms follow one another; allowed: {allowed}")
     return [_segment(piece, text, aligned, context) for piece in joined]
 
 
@@ -115,7 +122,7 @@ def _pieces(text: str, context: Context, limits: SegmentLimits | None) -> list[_
         pieces += _sentences(text, start, position, limits)
         if pieces:
             pieces[-1].end = min(position + 1, len(text))
-            pieces[-1].pause_ms = min(pieces[-1].pause_ms + pause_ms, MAX_PAUSE_MS)
+            pieces[-1].pause_ms += pause_ms
         start = position + 1
     return pieces
 
@@ -154,7 +161,7 @@ def _joined(text: str, pieces: list[_Piece], limits: SegmentLimits) -> list[_Pie
             fits = is_beside and seconds + piece_s <= limits.joined_s
             if fits or not (is_speakable(words) and is_speakable(text[last.start : last.end])):
                 last.end = piece.end
-                last.pause_ms = min(last.pause_ms + piece.pause_ms, MAX_PAUSE_MS)
+                last.pause_ms += piece.pause_ms
                 seconds += piece_s
                 continue
         joined.append(piece)
