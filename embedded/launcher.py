@@ -147,6 +147,9 @@ class EmbeddedServer:
             raise EmbeddedServerError("the server is running already")
         if not self.model_repository.is_dir():
             raise EmbeddedServerError(f"no model repository at {self.model_repository}")
+        if any(character.isspace() for character in str(self.model_repository)):
+            reason = "server 2.51 cannot serve from a path with a space"
+            raise EmbeddedServerError(f"{self.model_repository}: {reason}")
         server_traces.remove_stale_traces()
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:

@@ -176,6 +176,9 @@ def test_start_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 def test_missing_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedServerError, match="no model repository at"):
         EmbeddedServer(tmp_path / "nowhere").start()
+    (tmp_path / "a b").mkdir()
+    with pytest.raises(EmbeddedServerError, match="a b: server 2.51 cannot serve from a path with"):
+        EmbeddedServer(tmp_path / "a b").start()
 
 
 def test_log_folder_that_cannot_be_made_is_named(
