@@ -20,6 +20,12 @@ _WORD = re.compile(rf"[^\s{HAN}{PLACEHOLDER}，。！？；：、“”‘’（
 _LETTER = re.compile(rf"[{LATIN}]")
 _HAN = re.compile(rf"[{HAN}]+")
 _SENTENCE = re.compile(r"[^。！？!?\n]+")
+_ENGLISH_BEFORE = re.compile(
+    r"\b(?:at|by|until|till|from|to|before|after|around|about|on|in|of|for|than|is|was|are|costs?) $",
+    re.IGNORECASE,
+)
+"""What follows such a word is English though its sentence has Han."""
+_LONGEST_BEFORE = 10
 _COUNTED = frozenset(
     "年月日号点分秒时天周岁个人名位台块元角万亿千百斤米只条张件次倍家种层楼室页章节期届度折成"
 )
@@ -69,6 +75,7 @@ def _shown_languages(text: str, wanted: Language) -> list[Spoken | None]:
         has_han = _HAN.search(text, start, end) is not None
         has_latin = _LETTER.search(text, start, end) is not None
         found = list(islands(text, start, end)) if has_han or has_latin else []
+        found = [one for one in found if not _follows_english(text, *one)]
         if not has_han and has_latin:
             has_latin = not _are_covered(text, start, end, found)
             found = []
@@ -80,6 +87,10 @@ def _shown_languages(text: str, wanted: Language) -> list[Spoken | None]:
             elif wanted != "auto" and has_han == has_latin and _has_digit(word[0]):
                 languages[word.start() : word.end()] = [_default(wanted)] * len(word[0])
     return languages
+
+
+def _follows_english(text: str, start: int, end: int) -> bool:
+    return _ENGLISH_BEFORE.search(text, max(0, start - _LONGEST_BEFORE), start) is not None
 
 
 def _are_covered(text: str, start: int, end: int, parts: list[tuple[int, int]]) -> bool:
