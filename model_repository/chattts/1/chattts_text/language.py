@@ -21,7 +21,7 @@ _LETTER = re.compile(rf"[{LATIN}]")
 _HAN = re.compile(rf"[{HAN}]+")
 _SENTENCE = re.compile(r"[^。！？!?\n]+")
 _ENGLISH_BEFORE = re.compile(
-    r"\b(?:at|by|until|till|from|to|before|after|around|about|on|in|of|for|than|is|was|are|costs?) $",
+    r"\b(?:at|by|until|till|from|to|before|after|around|about|on|in|of|for|than|is|was|costs?) $",
     re.IGNORECASE,
 )
 """What follows such a word is English though its sentence has Han."""
