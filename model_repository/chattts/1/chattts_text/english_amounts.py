@@ -3,11 +3,11 @@
 import re
 
 from .aligned import Edit
+from .english_fractions import VULGAR, is_inch_mark, read_fraction, read_share, read_vulgar
 from .english_money import SCALES
 from .english_numbers import (
     cardinal,
     digits,
-    fraction,
     model_number,
     number,
     ordinal,
@@ -17,7 +17,6 @@ from .english_numbers import (
 )
 from .english_rules import (
     NUMBER,
-    ends_sentence,
     groups,
     is_measure,
     rule,
@@ -46,66 +45,6 @@ def _feet(match: re.Match[str]) -> list[Edit]:
     feet, inches = match["feet"], match["inches"]
     words = f"{number(feet)} {'foot' if feet == '1' else 'feet'}"
     return whole(match, f"{words} {number(inches)} {'inch' if inches == '1' else 'inches'}")
-
-
-_RATED = word_set("rated score scored scores rating rate got gets")
-_PARTS = word_set("page part step day slide question lesson")
-_VULGAR = {
-    "½": ("1", "2"), "⅓": ("1", "3"), "⅔": ("2", "3"), "¼": ("1", "4"), "¾": ("3", "4"),
-    "⅕": ("1", "5"), "⅖": ("2", "5"), "⅗": ("3", "5"), "⅘": ("4", "5"), "⅙": ("1", "6"),
-    "⅚": ("5", "6"), "⅛": ("1", "8"), "⅜": ("3", "8"), "⅝": ("5", "8"), "⅞": ("7", "8"),
-}  # fmt: skip
-
-
-_SEASON = re.compile(r"(?:19|20)[0-9]{2}[/⁄][0-9]{2}")
-
-
-def _fraction(match: re.Match[str]) -> list[Edit] | None:
-    above, below, count = match["above"], match["below"], match["whole"]
-    if count and "." in above:
-        return None
-    if count:
-        return _counted(match, f"{cardinal(count)} and {fraction(above, below)}")
-    word = word_before(match.string, match.start()).lower()
-    if word in _PARTS:
-        return whole(match, f"{cardinal(above)} of {cardinal(below)}")
-    is_rating = word in _RATED
-    if is_rating or "." in above or match.string.startswith(" stars", match.end()):
-        return whole(match, f"{number(above)} out of {cardinal(below)}")
-    if _SEASON.fullmatch(match[0]):
-        return whole(match, f"{year(above)} {cardinal(below)}")
-    if match[0] in ("24/7", "9/11") or (10 <= int(below) <= int(above) < 100):
-        return whole(match, f"{cardinal(above)} {cardinal(below)}")
-    is_score = int(above) >= 10 and int(below) >= 20 and below not in ("32", "64")
-    if is_score and not unit_after(match.string, match.end(), match.endpos, is_one=True):
-        return whole(match, f"{cardinal(above)} out of {cardinal(below)}")
-    return _counted(match, fraction(above, below))
-
-
-def _share(match: re.Match[str]) -> list[Edit]:
-    """Read 3.85/4.0 and 1,520/1,600."""
-    return whole(match, f"{number(match['a'])} out of {number(match['b'])}")
-
-
-def _vulgar(match: re.Match[str]) -> list[Edit]:
-    words = fraction(*_VULGAR[match["sign"]])
-    count = match["whole"]
-    return _counted(match, f"{cardinal(count)} and {words}" if count else words)
-
-
-def _counted(match: re.Match[str], words: str) -> list[Edit]:
-    """Read a fraction with the unit behind it."""
-    text, end = match.string, match.end()
-    is_part = match["whole"] is None
-    unit = unit_after(text, end, match.endpos, is_one=is_part)
-    if unit and is_measure(text, match.start(), unit[0]):
-        unit = unit_after(text, end, match.endpos, is_one=True)
-    elif unit is None and text.startswith((" in.", " in,"), end):
-        unit = end + 3 + (not ends_sentence(text, end + 4)), " inch" if is_part else " inches"
-    elif text.startswith('"', end) and _is_inch_mark(text, match.start()):
-        unit = end + 1, "inch" if is_part else "inches"
-    edits = [Edit(*match.span(), words)]
-    return [*edits, Edit(end, *unit)] if unit else edits
 
 
 _EQUALS = re.compile(r"(?:\.[0-9]+)? ?=|\^|[⁻⁰¹²³⁴-⁹]")
@@ -256,19 +195,10 @@ def _four(text: str, end: int, written: str, before: str) -> str:
 def _inches(match: re.Match[str]) -> list[Edit] | None:
     """Read 12" as inches where the mark closes no quotation."""
     text, start = match.string, match.start()
-    if not _is_inch_mark(text, start):
+    if not is_inch_mark(text, start):
         return None
     is_one = match["n"] == "1" or is_measure(text, start, match.end(), is_tight=True)
     return whole(match, f"{number(match['n'])} {'inch' if is_one else 'inches'}")
-
-
-_LONGEST_QUOTATION = 200
-_QUOTE = re.compile(r"(?<![0-9])\"")
-
-
-def _is_inch_mark(text: str, position: int) -> bool:
-    """Say whether a double quote behind a number means inches; else it ends a quotation."""
-    return len(_QUOTE.findall(text, max(0, position - _LONGEST_QUOTATION), position)) % 2 == 0
 
 
 def _arc(match: re.Match[str]) -> list[Edit]:
@@ -317,14 +247,14 @@ DIGIT_RULES = (
     rule(
         r"(?:(?P<whole>[0-9]{1,3})[ -]|\b)(?P<above>[0-9]{1,4}(?:\.[0-9])?)[/⁄]"
         r"(?P<below>[0-9]{1,4})(?![0-9/%])(?:(?:rds?|ths?|'s)(?!\w))?",
-        _fraction,
+        read_fraction,
     ),
     rule(
         r"(?P<a>[0-9]{1,3}(?:\.[0-9]{1,3}|,[0-9]{3}))/(?P<b>[0-9]{1,3}(?:\.[0-9]{1,3}|,[0-9]{3})?)"
         r"(?![\w/]|[.,][0-9])",
-        _share,
+        read_share,
     ),
-    rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(_VULGAR)}])", _vulgar),
+    rule(rf"(?P<whole>[0-9]{{1,3}})?[ ]?(?P<sign>[{''.join(VULGAR)}])", read_vulgar),
     rule(
         rf"(?P<n>{NUMBER})(?P<op>[ ](?P<sign>[x×*])[ ]|(?P<tight>[x×*]))"
         r"(?=(?P<next>[0-9]+)(?P<more>[ ]?[x×*.])?)",
