@@ -25,6 +25,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,33 +158,36 @@ def export(options: argparse.Namespace) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check files as a server does when it starts."""
+    """Check files as a server does that finds them where they lie."""
     broken = 0
     for path in options.files:
+        name = path.name.removesuffix(voices.SUFFIX)
+        hidden_size = options.hidden_size or _hidden_size(path.parent)
         try:
-            found = voices.parse_voice(
-                path.read_bytes(), path.name.removesuffix(voices.SUFFIX), options.hidden_size
-            )
-        except (OSError, ValueError) as error:
+            found = voices.parse_voice(path.read_bytes(), name, hidden_size)
+            _check_names(path.parent, name, found.aliases)
+        except (OSError, ValueError, VoiceError) as error:
             broken += 1
             print(f"{path}: {error}", file=sys.stderr)
             continue
         print(f"{path}: {found.facts['kind']}, SHA-256 of the values {found.facts['sha256']}")
     if broken:
-        raise VoiceError(f"{broken} of {len(options.files)} files would stop a server")
+        raise VoiceError(f"{broken} of {len(options.files)} files would be left out by a server")
 
 
 def _check_names(folder: Path, name: str, aliases: Sequence[str]) -> None:
     """Check that no other voice of a folder has one of these names.
 
     Raises:
-        VoiceError: one has, and a server would not start with both.
+        VoiceError: one has; a server leaves one of both out.
     """
     for path in sorted(folder.glob(f"[!.]*{voices.SUFFIX}")):
         other = path.name.removesuffix(voices.SUFFIX)
         if other == name:
             continue
-        others = {other, *voices.parse_voice(path.read_bytes(), other, None).aliases}
+        others = {other}
+        with suppress(ValueError):  # what is broken has no aliases
+            others |= {*voices.parse_voice(path.read_bytes(), other, None).aliases}
         if common := others & {name, *aliases}:
             raise VoiceError(f"{', '.join(sorted(common))}: {path} has that name or alias")
 
@@ -278,9 +282,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="default: %(default)s")
     command.set_defaults(run=export)
 
-    command = commands.add_parser("check", help="check files as a server does when it starts")
+    command = commands.add_parser("check", help="check files as a server does that finds them")
     command.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    command.add_argument("--hidden-size", type=int, help="length of a speaker; default: any")
+    command.add_argument("--hidden-size", type=int, help="length of a speaker (that of the repository they lie in)")
     command.set_defaults(run=check)
     return parser
 

@@ -268,7 +268,21 @@ def test_check_names_each_broken_file(folder: Path, capsys: pytest.CaptureFixtur
     assert captured.out.startswith(f"{good}: speaker, SHA-256")
     assert f"{bad}: sha256: " in captured.err
     assert "none.json: " in captured.err
-    assert "2 of 3 files would stop a server" in captured.err
+    assert "2 of 3 files would be left out by a server" in captured.err
+
+
+def test_check_sees_what_lies_beside_a_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voice_samples.write(folder, voice_samples.voice("anna", aliases=["x"]))
+    other = voice_samples.write(folder, voice_samples.voice("bo", aliases=["x"]))
+    assert main(["check", str(other)]) == 1
+    assert "x: " in capsys.readouterr().err
+    (folder / "anna.json").unlink()
+    assert main(["check", str(other)]) == 0
+    (folder.parent / "checkpoint.json").write_text(json.dumps({"hidden_size": 256}))
+    assert main(["check", str(other)]) == 1
+    assert "bo.json: speaker: " in capsys.readouterr().err
 
 
 def test_a_file_keeps_readable_json(folder: Path, stats: Path) -> None:
