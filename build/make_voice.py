@@ -284,7 +284,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("check", help="check files as a server does that finds them")
     command.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    command.add_argument("--hidden-size", type=int, help="length of a speaker (that of the repository they lie in)")
+    command.add_argument(
+        "--hidden-size", type=int, help="length of a speaker (that of the repository they lie in)"
+    )
     command.set_defaults(run=check)
     return parser
 
