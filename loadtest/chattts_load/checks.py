@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from .figures import figures
-from .locust_process import Target, start_locust
+from .locust_process import Target, run_locust, start_locust
 from .probe import Seen
 from .profile import Profile
 from .records import Record
@@ -86,7 +86,7 @@ def of_the_profile(
         settle_s: how long ends are not looked at in the beginning.
     """
     shape = Shape("poisson", 1, seconds)
-    records: list[Record] = start_locust(folder, "poisson", target, shape, rate).finish()
+    records: list[Record] = run_locust(folder, "poisson", target, shape, rate)
     measured = figures(records, 1, settle_s, seconds - settle_s)
     # It gets the rate and the lengths that really came: what is checked are the queues.
     audio_lengths_s = [record.audio_s for record in records if record.is_ok]

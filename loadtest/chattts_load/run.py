@@ -18,7 +18,7 @@ from tritonclient import grpc as triton
 
 from . import checks, plots, report
 from .figures import Figures, by_length, figures, timeline
-from .locust_process import Target, start_locust
+from .locust_process import Target, run_locust
 from .profile import Profile, fit, lengths_of, save
 from .records import Record, ended_within
 from .room import max_streams_of, with_room
@@ -95,7 +95,7 @@ def run_shape(options: Options, shape: Shape, rate: float) -> dict[str, Any]:
     with _target(options, users) as (target, server_pid):
         what = {**_what(options, target), "shape": shape.name, "users": shape.users}
         with _memory(server_pid) as sampled:
-            records = start_locust(options.output, shape.name, target, shape, rate).finish()
+            records = run_locust(options.output, shape.name, target, shape, rate)
     bytes_held = sampled.peak.pss if sampled else 0
     whole = figures(records, users, options.settle_s, shape.seconds, bytes_held)
     stretches = timeline(records, _BIN_S)
@@ -163,7 +163,7 @@ def _steps(
     for users in options.concurrency:
         shape = Shape("constant", users, options.seconds)
         with _memory(server_pid) as sampled:
-            records = start_locust(options.output, f"users-{users}", target, shape).finish()
+            records = run_locust(options.output, f"users-{users}", target, shape)
         bytes_held = sampled.peak.pss if sampled else 0
         step = figures(records, users, options.settle_s, window_s, bytes_held)
         print(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chattts_load.locust_process import LocustError, Target, start_locust
+from chattts_load.locust_process import (
+    LocustError,
+    LocustProcess,
+    Target,
+    run_locust,
+    start_locust,
+)
 from chattts_load.shapes import Shape
 from unit.client.fake_triton import (
     WAIT_S,
@@ -158,3 +166,22 @@ def test_a_locust_that_cannot_run_says_why(tmp_path: Path) -> None:
     target = Target(NOBODY, NOBODY, lengths="huge=1")
     with pytest.raises(LocustError, match="huge"):
         start_locust(tmp_path, "wrong", target, Shape("constant", 1, 1.0)).finish()
+
+
+def test_a_locust_that_hangs_is_ended_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started: list[LocustProcess] = []
+
+    def start(*arguments: object) -> LocustProcess:
+        code = "import time; time.sleep(60)" if len(started) < 2 else "pass"
+        process = subprocess.Popen([sys.executable, "-c", code])
+        records = tmp_path / "records.jsonl"
+        records.touch()
+        started.append(LocustProcess(process, tmp_path / "log", records, limit_s=1.0))
+        return started[-1]
+
+    monkeypatch.setattr("chattts_load.locust_process.start_locust", start)
+    target = Target(NOBODY, NOBODY)
+    assert run_locust(tmp_path, "hangs", target, Shape("constant", 1, 1.0)) == []
+    assert [one.process.returncode for one in started] == [-9, -9, 0]
