@@ -23,6 +23,8 @@ LIMIT_S = 60.0
 STEPS = 2048
 LONG: SpeechOptions = {"seed": 1, "min_new_tokens": STEPS, "max_new_tokens": STEPS}
 SHORT: SpeechOptions = {"seed": 2, "min_new_tokens": 60, "max_new_tokens": 60}
+TRIES = 5
+"""A busy machine may take longer to look than the other request takes in all."""
 STAY_SHARE = 0.3
 """Of the time that the long request takes, for the caller whose deadline passes."""
 
@@ -53,14 +55,18 @@ def wait_until(what: str, condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_caller_who_goes_gives_its_slot_to_the_next(
-    server: EmbeddedServer, stay_s: float, way: Way, record_property: Callable[[str, object], None]
-) -> None:
-    def gauge(name: str) -> float:
-        return read_total(server, f"chattts_{name}")
+def gauge(server: EmbeddedServer, name: str) -> float:
+    return read_total(server, f"chattts_{name}")
 
-    wait_until("an idle engine", lambda: gauge("sequences_running") == 0)
+
+def steps_until_the_slot_is_given(
+    server: EmbeddedServer, stay_s: float, way: Way
+) -> tuple[float, int] | None:
+    """Let a caller go while another waits for its slot; return milliseconds and engine steps.
+
+    None: the other request was over too, so that the slot may have been its.
+    """
+    wait_until("an idle engine", lambda: gauge(server, "sequences_running") == 0)
     with (
         ChatTTSClient(server.grpc_url) as client,
         ThreadPoolExecutor(1) as threads,
@@ -68,20 +74,35 @@ def test_a_caller_who_goes_gives_its_slot_to_the_next(
         victim(way, server.grpc_url, server.http_url, "hello", LONG, stay_s) as leave,
     ):
         next_in_line = threads.submit(client.synthesize, "hello", **SHORT)
-        wait_until("a full engine", lambda: gauge("sequences_running") == 2)
-        wait_until("a request that waits", lambda: gauge("requests_waiting") == 1)
+        wait_until(
+            "a full engine with a request that waits",
+            lambda: (
+                runner.is_over.is_set()
+                or (gauge(server, "sequences_running"), gauge(server, "requests_waiting")) == (2, 1)
+            ),
+        )
         left_s = leave()
         steps_before = runner.num_steps
-        wait_until("a free slot", lambda: gauge("requests_waiting") == 0)
+        wait_until("a free slot", lambda: gauge(server, "requests_waiting") == 0)
         freed_ms, num_steps = 1000 * (time.monotonic() - left_s), runner.num_steps - steps_before
         audio = next_in_line.result(LIMIT_S)
-        assert not runner.is_over.is_set(), "the slot may have been the other request's"
+        is_over = runner.is_over.is_set()
     assert len(audio.samples) == 512 * 60 - 256
-    wait_until("no request", lambda: gauge("running_requests") == 0)
-    wait_until("free blocks", lambda: gauge("kv_blocks_used") == 0)
-    assert gauge("kv_blocks_total") > 0
-    record_property("milliseconds", round(freed_ms))
-    record_property("engine_steps", num_steps)
+    return None if is_over else (freed_ms, num_steps)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_caller_who_goes_gives_its_slot_to_the_next(
+    server: EmbeddedServer, stay_s: float, way: Way, record_property: Callable[[str, object], None]
+) -> None:
+    tries = (steps_until_the_slot_is_given(server, stay_s, way) for _ in range(TRIES))
+    found = next((one for one in tries if one), None)
+    assert found, "the slot may have been the other request's each time"
+    wait_until("no request", lambda: gauge(server, "running_requests") == 0)
+    wait_until("free blocks", lambda: gauge(server, "kv_blocks_used") == 0)
+    assert gauge(server, "kv_blocks_total") > 0
+    record_property("milliseconds", round(found[0]))
+    record_property("engine_steps", found[1])
 
 
 def test_the_input_cancel_ends_a_request_within_a_few_steps(server: EmbeddedServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -254,3 +255,25 @@ def test_good_requests_are_sampled_and_errors_always_there() -> None:
 )
 def test_only_a_trace_context_gives_a_trace_id(header: object, expected: str) -> None:
     assert trace_id(header) == expected
+
+
+def test_a_record_lets_go_of_the_speech_at_its_end() -> None:
+    """Else the two hold each other, and with them all audio, until Python looks for cycles."""
+
+    class Speech:
+        def __init__(self, record: RequestRecord) -> None:
+            self.record = record
+
+        def progress(self) -> Progress:
+            return Progress(voice="anna")
+
+    ended: list[Outcome] = []
+    record = RequestRecord("r", "", 24000, ended.append, 0.0)
+    speech = Speech(record)
+    record.progress = speech.progress
+    gone = weakref.ref(speech)
+    del speech
+    assert gone() is not None
+    record.end("OK")
+    assert ended[0].progress.voice == "anna"
+    assert gone() is None

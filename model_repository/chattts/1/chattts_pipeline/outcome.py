@@ -141,6 +141,9 @@ class RequestRecord:
         if self._has_ended:
             return
         self._has_ended = True
+        # The speech knows its caller, who knows this record: a cycle would keep its audio until
+        # Python looks for cycles.
+        progress, self.progress = self.progress(), Progress
         first = self._first_sent_at
         self.on_end(
             Outcome(
@@ -148,7 +151,7 @@ class RequestRecord:
                 trace_id=self.trace_id,
                 code=code,
                 request=self.request,
-                progress=self.progress(),
+                progress=progress,
                 latency_s=self.clock() - self.received_at,
                 first_audio_s=None if first is None else first - self.received_at,
                 audio_s=self._audio_s,
