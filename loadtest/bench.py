@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
-from chattts_bench.arguments import checkpoint, folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_work, checkpoint, folder, number, repository  # noqa: E402
 from chattts_bench.plan import MAX_STEPS, SECTIONS, Plan  # noqa: E402
 
 if TYPE_CHECKING:
@@ -46,13 +46,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="for report.json and plots; default: %(default)s",
     )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what the run builds and keeps, up to 5 GB; default: %(default)s",
-    )
+    add_work(parser, "what the run builds and keeps, up to 5 GB")
     parser.add_argument(
         "--only",
         nargs="+",

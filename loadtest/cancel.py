@@ -22,7 +22,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
 from chattts_bench import prepare  # noqa: E402
-from chattts_bench.arguments import folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_repository, add_work, number  # noqa: E402
 from chattts_bench.report import table  # noqa: E402
 from chattts_client import ChatTTSClient, SpeechOptions  # noqa: E402
 from chattts_soak.tokens import TokenStream  # noqa: E402
@@ -48,19 +48,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
-    )
+    add_repository(parser)
     parser.add_argument(
         "--rounds", type=number(1, 1000), default=10, metavar="N", help="default: %(default)s"
     )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what is built and kept; default: %(default)s",
-    )
+    add_work(parser)
     return parser.parse_args(argv)
 
 

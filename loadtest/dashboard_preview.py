@@ -21,7 +21,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
 from chattts_bench import prepare  # noqa: E402
-from chattts_bench.arguments import folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_repository, add_work, number  # noqa: E402
 from chattts_dashboard.dashboard import read_panels  # noqa: E402
 from chattts_dashboard.drawing import draw  # noqa: E402
 from chattts_dashboard.prometheus import PROGRAM, Prometheus  # noqa: E402
@@ -46,16 +46,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=number(20, 3600), default=120, metavar="N", help="default: %(default)s"
     )
-    parser.add_argument(
-        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
-    )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what is built and kept; default: %(default)s",
-    )
+    add_repository(parser)
+    add_work(parser)
     parser.add_argument(
         "--output",
         type=Path,

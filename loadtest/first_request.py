@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from chattts_bench.arguments import number, repository
+from chattts_bench.arguments import add_built, number
 from chattts_bench.report import table
 from chattts_client import ChatTTSClient
 
@@ -52,8 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    built = str(_ROOT / "model_repository")
-    parser.add_argument("--repository", type=repository, default=built, help="built; %(default)s")
+    add_built(parser)
     parser.add_argument("--servers", type=number(1, 1000), default=10, help="%(default)s")
     arguments = parser.parse_args(argv)
     servers = [timings(arguments.repository) for _ in range(int(arguments.servers))]

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from chattts_bench import processes
-from chattts_bench.arguments import number, repository
+from chattts_bench.arguments import add_built, number
 from chattts_client import ChatTTSClient, ServerUnavailableError, SpeechOptions
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -114,8 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    built = str(_ROOT / "model_repository")
-    parser.add_argument("--repository", type=repository, default=built, help="built; %(default)s")
+    add_built(parser)
     parser.add_argument("--probes", type=number(1, 100_000), default=200, help="%(default)s")
     parser.add_argument("--rounds", type=number(1, 1000), default=5, help="%(default)s")
     arguments = parser.parse_args(argv)

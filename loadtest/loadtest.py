@@ -25,7 +25,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
 from capacity import positive  # noqa: E402
-from chattts_bench.arguments import checkpoint, folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_served, add_work, folder, number  # noqa: E402
 from chattts_load import texts  # noqa: E402
 from chattts_load.shapes import SHAPES, Shape  # noqa: E402
 
@@ -95,18 +95,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--url", metavar="HOST:PORT", help="gRPC of a server that runs; nothing is served here"
     )
     parser.add_argument("--http-url", default="localhost:8000", metavar="HOST:PORT")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
-    )
-    what.add_argument(
-        "--checkpoint",
-        type=checkpoint,
-        default=str(_ROOT / "checkpoints" / "demo"),
-        metavar="DIR",
-        help="default: %(default)s",
-    )
-    parser.add_argument("--precision", choices=("int8", "int8-weights", "fp32"), default="int8")
+    add_served(parser)
     parser.add_argument(
         "--output",
         type=folder,
@@ -114,13 +103,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="default: %(default)s",
     )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what is built and kept; default: %(default)s",
-    )
+    add_work(parser)
     arguments = parser.parse_args(argv)
     if arguments.settle >= arguments.seconds:
         parser.error("--settle: nothing would be left of --seconds")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chattts_bench.arguments import number, repository
+from chattts_bench.arguments import add_built, number
 from chattts_bench.report import table
 from chattts_client import ChatTTSClient
 
@@ -122,8 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    built = str(_ROOT / "model_repository")
-    parser.add_argument("--repository", type=repository, default=built, help="built; %(default)s")
+    add_built(parser)
     parser.add_argument("--streams", type=number(1, 64), default=8, help="at once; %(default)s")
     parser.add_argument("--steps", type=number(24, 2048), default=192, help="each; %(default)s")
     parser.add_argument("--rounds", type=number(2, 1000), default=12, help="%(default)s")

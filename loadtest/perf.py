@@ -30,7 +30,7 @@ sys.path[:0] = [str(_ROOT / "embedded")]
 
 import numpy as np  # noqa: E402
 from chattts_bench import prepare  # noqa: E402
-from chattts_bench.arguments import checkpoint, folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_served, add_work, folder, number  # noqa: E402
 from chattts_bench.processes import MemoryPeak  # noqa: E402
 from chattts_bench.report import table  # noqa: E402
 from chattts_load import report, texts  # noqa: E402
@@ -78,18 +78,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "times as many; default: %(default)s",
     )
     parser.add_argument("--only", choices=MODELS, help="default: both")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
-    )
-    what.add_argument(
-        "--checkpoint",
-        type=checkpoint,
-        default=str(_ROOT / "checkpoints" / "demo"),
-        metavar="DIR",
-        help="default: %(default)s",
-    )
-    parser.add_argument("--precision", choices=("int8", "int8-weights", "fp32"), default="int8")
+    add_served(parser)
     parser.add_argument(
         "--output",
         type=folder,
@@ -97,13 +86,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="default: %(default)s",
     )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what is built, installed and kept; default: %(default)s",
-    )
+    add_work(parser, "what is built, installed and kept")
     return parser.parse_args(argv)
 
 

@@ -23,7 +23,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_ROOT / "embedded")]
 
 from chattts_bench import prepare  # noqa: E402
-from chattts_bench.arguments import checkpoint, folder, number, repository  # noqa: E402
+from chattts_bench.arguments import add_served, add_work, folder, number  # noqa: E402
 from chattts_soak.report import as_json, render  # noqa: E402
 from chattts_soak.run import Options, run  # noqa: E402
 
@@ -46,18 +46,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="of the traffic; default: %(default)s"
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument(
-        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
-    )
-    what.add_argument(
-        "--checkpoint",
-        type=checkpoint,
-        default=str(_ROOT / "checkpoints" / "demo"),
-        metavar="DIR",
-        help="default: %(default)s",
-    )
-    parser.add_argument("--precision", choices=("int8", "int8-weights", "fp32"), default="int8")
+    add_served(parser)
     parser.add_argument(
         "--output",
         type=folder,
@@ -65,13 +54,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="for report.json; default: %(default)s",
     )
-    parser.add_argument(
-        "--work",
-        type=folder,
-        default=str(Path.home() / ".cache" / "chattts-bench"),
-        metavar="DIR",
-        help="for what is built and kept; default: %(default)s",
-    )
+    add_work(parser)
     return parser.parse_args(argv)
 
 

@@ -16,11 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenizers import Tokenizer
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "model_repository" / "chattts" / "1"))
 
+from chattts_pipeline.vocabulary import Vocabulary  # noqa: E402
 from chattts_text import FrontEnd, SegmentLimits, Switches  # noqa: E402
 
 DEFAULT_TOKENIZER = ROOT / "checkpoints" / "demo" / "asset" / "tokenizer" / "tokenizer.json"
@@ -37,19 +36,6 @@ PARTS = (
 )
 ROUNDS = 7
 WARM_UP_CHARACTERS = 2_000
-
-
-class TokenizerVocabulary:
-    """What a tokenizer knows."""
-
-    def __init__(self, path: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(path))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-
-    def has(self, text: str) -> bool:
-        """Say whether the tokenizer knows every piece of `text`."""
-        return "[UNK]" not in self._tokenizer.encode(text, add_special_tokens=False).tokens
 
 
 def sentence(generator: random.Random) -> str:
@@ -95,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     generator = random.Random(arguments.seed)
     limits = SegmentLimits(max_characters=400, joined_s=20.0)
-    front_end = FrontEnd(TokenizerVocabulary(arguments.tokenizer), {}, limits)
+    front_end = FrontEnd(Vocabulary(arguments.tokenizer), {}, limits)
     front_end.prepare(generate(WARM_UP_CHARACTERS, generator), Switches())
     found = {length: measure(front_end, length, generator) for length in arguments.lengths}
     for length, milliseconds in found.items():

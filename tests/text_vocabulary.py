@@ -7,10 +7,10 @@ import re
 from functools import cache
 from pathlib import Path
 
+from chattts_pipeline.vocabulary import Vocabulary
 from chattts_text import Switches
 from chattts_text.front_end import FrontEnd
 from chattts_text.segments import SegmentLimits
-from tokenizers import Tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("CHATTTS_TOKENIZER", ROOT.parent / "shared" / "chattts-tokenizer"))
@@ -38,19 +38,6 @@ class StandInVocabulary:
         return self._known.issuperset(text) and all(len(word) <= _MAX_WORD for word in words)
 
 
-class TokenizerVocabulary:
-    """A vocabulary from a tokenizer's file."""
-
-    def __init__(self, path: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(path))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-
-    def has(self, text: str) -> bool:
-        """See chattts_text.Vocabulary."""
-        return "[UNK]" not in self._tokenizer.encode(text, add_special_tokens=False).tokens
-
-
 @cache
 def stand_in_front_end() -> FrontEnd:
     """Return a front end that runs everywhere."""
@@ -61,7 +48,7 @@ def stand_in_front_end() -> FrontEnd:
 def real_front_end() -> FrontEnd | None:
     """Return a front end for the published vocabulary; None: it is not here."""
     path = REAL / "tokenizer.json"
-    return FrontEnd(TokenizerVocabulary(path), {}, LIMITS) if path.exists() else None
+    return FrontEnd(Vocabulary(path), {}, LIMITS) if path.exists() else None
 
 
 def spoken(text: str, switches: Switches | None = None) -> str:

@@ -6,6 +6,10 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+DEMO = Path(__file__).resolve().parents[2] / "checkpoints" / "demo"
+WORK = Path.home() / ".cache" / "chattts-bench"
+_BUILT = Path(__file__).resolve().parents[2] / "model_repository"
+
 
 def number(low: int, high: int) -> Callable[[str], int]:
     """Return a reader of whole numbers in low ... high."""
@@ -44,3 +48,46 @@ def folder(text: str) -> Path:
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
     return path
+
+
+def add_served(parser: argparse.ArgumentParser) -> None:
+    """Add --repository, or --checkpoint and --precision to build one; by default the demo's."""
+    what = parser.add_mutually_exclusive_group()
+    add_repository(what)
+    what.add_argument(
+        "--checkpoint",
+        type=checkpoint,
+        default=str(DEMO),
+        metavar="DIR",
+        help="default: %(default)s",
+    )
+    parser.add_argument("--precision", choices=("int8", "int8-weights", "fp32"), default="int8")
+
+
+def add_repository(parser: argparse._ActionsContainer) -> None:
+    """Add --repository, where one is built without it."""
+    parser.add_argument(
+        "--repository", type=repository, metavar="DIR", help="serve this instead of building"
+    )
+
+
+def add_built(parser: argparse.ArgumentParser) -> None:
+    """Add --repository, where none is built."""
+    parser.add_argument(
+        "--repository",
+        type=repository,
+        default=str(_BUILT),
+        metavar="DIR",
+        help="built; %(default)s",
+    )
+
+
+def add_work(parser: argparse.ArgumentParser, kept: str = "what is built and kept") -> None:
+    """Add --work, the folder for what one run leaves to the next."""
+    parser.add_argument(
+        "--work",
+        type=folder,
+        default=str(WORK),
+        metavar="DIR",
+        help=f"for {kept}; default: %(default)s",
+    )

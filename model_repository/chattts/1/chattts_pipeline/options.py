@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from chattts_text import OPTION_NAMES
+from chattts_text.switches import shown
 
 _RANGES = {"speed": (0.5, 2.0)}
-_SHOWN_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Options:
         for key in values:
             if key not in names and key not in OPTION_NAMES:
                 allowed = ", ".join((*names, *OPTION_NAMES))
-                raise ValueError(f"options: unknown key {_shown(key)}; allowed: {allowed}")
+                raise ValueError(f"options: unknown key {shown(key)}; allowed: {allowed}")
         return cls(**{key: _checked(key, values[key]) for key in names if key in values})
 
 
@@ -57,13 +57,8 @@ def _checked(key: str, value: object) -> Any:
     if key not in _RANGES:
         if isinstance(value, bool):
             return value
-        raise ValueError(f"options: {key} is {_shown(value)}; allowed: true, false")
+        raise ValueError(f"options: {key} is {shown(value)}; allowed: true, false")
     low, high = _RANGES[key]
     if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
         return float(value)
-    raise ValueError(f"options: {key} is {_shown(value)}; allowed: {low} ... {high}")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."
+    raise ValueError(f"options: {key} is {shown(value)}; allowed: {low} ... {high}")

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from chattts_text import Language, Switches
+from chattts_text.switches import shown
 from numpy.typing import NDArray
 
 from . import tokens
@@ -30,7 +31,6 @@ DEFAULT_MAX_NEW_TOKENS = 2048
 _MAX_UTF8_BYTES = 4
 _MAX_BYTES = {"voice": 65536, "style": 1024, "options": 65536}
 _MAX_BYTES_OTHERS = 64
-_SHOWN_CHARACTERS = 60
 
 # Field: lowest, highest, whether the lowest itself is allowed.
 _FLOAT_RANGES = {
@@ -158,13 +158,13 @@ def _read_choices(inputs: Inputs) -> dict[str, Any]:
         if choice is None:
             continue
         if choice not in allowed:
-            raise ValueError(f"{name}: {_shown(choice)} is not allowed; allowed: {_list(allowed)}")
+            raise ValueError(f"{name}: {shown(choice)} is not allowed; allowed: {_list(allowed)}")
         values[name] = choice
     style = _string(inputs, "style")
     if style is not None:
         if not tokens.is_style(style):
             allowed_style = tokens.STYLE_TOKENS
-            raise ValueError(f"style: {_shown(style)} is not allowed; allowed: {allowed_style}")
+            raise ValueError(f"style: {shown(style)} is not allowed; allowed: {allowed_style}")
         values["style"] = style
     voice = _string(inputs, "voice")
     return values if voice is None else values | {"voice": voice}
@@ -199,7 +199,7 @@ def _check_text(text: str, special_tokens: Sequence[str]) -> None:
         allowed = _list(tokens.TEXT_TOKENS)
         raise ValueError(f"text: control token {first} is not allowed; allowed: {allowed}")
     if not any(unicodedata.category(character)[0] not in "ZC" for character in text):
-        raise ValueError(f"text: {_shown(text)} is blank; allowed: at least one visible character")
+        raise ValueError(f"text: {shown(text)} is blank; allowed: at least one visible character")
 
 
 def _scalar(inputs: Inputs, name: str, dtype: type[np.generic]) -> Any:
@@ -230,11 +230,6 @@ def _string(
     except UnicodeDecodeError as error:
         where = f"byte {error.start} is not UTF-8"
         raise ValueError(f"{name}: {where}; allowed: text in UTF-8") from error
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "..."
 
 
 def _list(names: Sequence[str]) -> str:

@@ -23,14 +23,14 @@ class Vocabulary:
 
     Args:
         tokenizer_path: tokenizer.json.
-        words_path: List of the words a limited voice knows, or a path that does not exist; then
-            every word that the tokenizer knows counts.
+        words_path: List of the words a limited voice knows. None, or no such file: every word that
+            the tokenizer knows counts.
 
     Raises:
         ValueError: The tokenizer lacks the control tokens of ChatTTS.
     """
 
-    def __init__(self, tokenizer_path: Path, words_path: Path) -> None:
+    def __init__(self, tokenizer_path: Path, words_path: Path | None = None) -> None:
         self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -38,7 +38,7 @@ class Vocabulary:
         if first_style_id is None:
             raise ValueError(f"{tokenizer_path}: {_FIRST_STYLE_TOKEN} is missing")
         self._first_style_id = int(first_style_id)
-        self._words = _read_words(words_path) if words_path.exists() else None
+        self._words = _read_words(words_path) if words_path and words_path.exists() else None
 
     def has(self, text: str) -> bool:
         """Say whether the tokenizer knows every piece of `text`."""

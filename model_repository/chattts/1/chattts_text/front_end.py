@@ -33,7 +33,8 @@ _STAGES: tuple[tuple[str, Stage], ...] = (
     ("lexicon", lexicon.stage),
     ("script", script.stage),  # before the rules, which know measure words as 个, not as 個
     ("normalize", normalize.stage),
-    ("normalize", normalize.stage),  # again: "2Dr." has become "two Dr."
+    # Again, while the marks are still as written: "2Dr." is "two Dr." now, "3A–C" is "three A–C".
+    ("normalize", normalize.stage),
     ("polyphones", polyphones.stage),
     ("readability", readability.stage),
     ("pauses", pauses.stage),

@@ -11,6 +11,7 @@ Links = Literal["host", "full", "omit"]
 
 MAX_LEXICON_ENTRIES = 200
 MAX_LEXICON_CHARACTERS = 64
+_SHOWN_CHARACTERS = 60
 
 STAGES = (
     "clean",
@@ -70,10 +71,10 @@ class Switches:
 def _one_of(*allowed: object) -> Callable[[str, object], None]:
     def check(key: str, value: object) -> None:
         if not any(value is one or (isinstance(one, str) and value == one) for one in allowed):
-            shown = ", ".join(
+            names = ", ".join(
                 str(one).lower() if isinstance(one, bool) else str(one) for one in allowed
             )
-            raise ValueError(f"options: {key} is {_shown(value)}; allowed: {shown}")
+            raise ValueError(f"options: {key} is {shown(value)}; allowed: {names}")
 
     return check
 
@@ -81,10 +82,10 @@ def _one_of(*allowed: object) -> Callable[[str, object], None]:
 def _stages(key: str, value: object) -> None:
     allowed = f"an object with true or false for {', '.join(STAGES)}"
     if not isinstance(value, dict):
-        raise ValueError(f"options: {key} is {_shown(value)}; allowed: {allowed}")
+        raise ValueError(f"options: {key} is {shown(value)}; allowed: {allowed}")
     for stage, is_on in value.items():
         if stage not in STAGES or not isinstance(is_on, bool):
-            raise ValueError(f"options: {key}: {_shown({stage: is_on})}; allowed: {allowed}")
+            raise ValueError(f"options: {key}: {shown({stage: is_on})}; allowed: {allowed}")
 
 
 def check_lexicon(key: str, value: object, max_entries: int = MAX_LEXICON_ENTRIES) -> None:
@@ -102,7 +103,7 @@ def check_lexicon(key: str, value: object, max_entries: int = MAX_LEXICON_ENTRIE
         for text in (word, reading):
             is_text = isinstance(text, str) and text.strip()
             if not is_text or len(text) > MAX_LEXICON_CHARACTERS:
-                raise ValueError(f"options: {key}: {_shown(text)}; allowed: {allowed}")
+                raise ValueError(f"options: {key}: {shown(text)}; allowed: {allowed}")
 
 
 _CHECKS: dict[str, Callable[[str, object], None]] = {
@@ -122,6 +123,7 @@ OPTION_NAMES = tuple(_CHECKS)
 assert {*OPTION_NAMES, "language"} == {one.name for one in fields(Switches)}
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:60] + "..."
+def shown(value: object) -> str:
+    """Return a value as an error message shows it, cut short."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
