@@ -6,18 +6,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .figures import figures
+import numpy as np
+
 from .locust_process import Target, run_locust, start_locust
 from .probe import Seen
 from .profile import Profile
 from .records import Record
 from .shapes import Shape
-from .simulation import simulate
+from .simulation import serve
 
 _FOLDER = Path(__file__).resolve().parents[1]
 
@@ -77,28 +77,40 @@ def of_the_profile(
 ) -> dict[str, Any]:
     """Let requests arrive at random times, and compare their latencies with the simulation's.
 
+    The simulation gets the arrivals and lengths that really came: what is checked are the queues,
+    not the dice.
+
     Args:
         folder: for locust's files.
         target: what is asked.
         profile: measured on this server just now.
         rate: arrivals per second.
         seconds: how long they arrive.
-        settle_s: how long ends are not looked at in the beginning.
+        settle_s: what arrives in this time in the beginning is not compared.
     """
     shape = Shape("poisson", 1, seconds)
     records: list[Record] = run_locust(folder, "poisson", target, shape, rate)
-    measured = figures(records, 1, settle_s, seconds - settle_s)
-    # It gets the rate and the lengths that really came: what is checked are the queues.
-    audio_lengths_s = [record.audio_s for record in records if record.is_ok]
-    predicted = simulate(profile, 1, measured.qps, audio_lengths_s)
-    ratios = {
-        name: getattr(predicted, f"latency_{name}_s") / getattr(measured, f"latency_{name}_s")
-        for name in ("mean", "p50", "p95", "p99")
-    }
+    good = sorted((one for one in records if one.is_ok), key=lambda one: one.started_s)
+    if not good or good[-1].started_s - good[0].started_s <= settle_s:
+        raise ValueError("the check of the profile was too short: nothing arrived in it")
+    served = serve(profile, 1, [(one.started_s, one.audio_s) for one in good])
+    if served.refused:
+        raise ValueError(f"the simulation refuses {served.refused} requests that really ended well")
+    begin_s = good[0].started_s + settle_s
+    settled = sum(one.started_s < begin_s for one in good)
+    measured_s = [one.latency_s for one in good[settled:]]
+    predicted_s = served.latencies_s[settled:]
     return {
         "rate": rate,
-        "requests": measured.requests,
-        "measured": asdict(measured),
-        "predicted": asdict(predicted),
-        "predicted_over_measured": ratios,
+        "requests": len(measured_s),
+        "errors": len(records) - len(good),
+        "predicted_over_measured": {
+            "mean": float(np.mean(predicted_s) / np.mean(measured_s)),
+            **{
+                f"p{share}": float(
+                    np.percentile(predicted_s, share) / np.percentile(measured_s, share)
+                )
+                for share in (50, 95, 99)
+            },
+        },
     }

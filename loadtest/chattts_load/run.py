@@ -26,6 +26,8 @@ from .shapes import Shape
 
 _CHECK_RATE_SHARE = 0.5
 """Of the highest throughput; the rate at which the profile is checked."""
+_CHECK_STEPS = 4
+"""How many times as long as a step: a p99 of few requests is chance."""
 _BIN_S = 5.0
 _SAMPLE_MEMORY_S = 1.0
 _TITLE = "ChatTTS on Triton: load test"
@@ -225,7 +227,7 @@ def _checks(
             settle_s=settle_s,
         ),
         "capacity": checks.of_the_profile(
-            options.output, streams, profile, rate, seconds, settle_s
+            options.output, streams, profile, rate, _CHECK_STEPS * options.seconds, settle_s
         ),
     }
 

@@ -2,15 +2,15 @@
 
 A server works on up to `max_num_seqs` requests at once. Each of them advances by
 1 / service_s(n, s) of itself per second, where n is how many run and s its seconds of audio; the
-others wait in the order of their arrival. Arrivals are at random times (Poisson) and go to the
-server with the fewest.
+others wait in the order of their arrival. Arrivals, at random times (Poisson) or as they were in a
+real run, go to the server with the fewest.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ class _Job:
     arrived_s: float
     audio_s: float
     left: float = 1.0
+    ended_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,6 @@ class _Server:
 
     environment: simpy.Environment
     profile: Profile
-    latencies_s: list[float]
     running: list[_Job] = field(default_factory=list)
     waiting: deque[_Job] = field(default_factory=deque)
     busy_s: float = 0.0
@@ -101,9 +101,58 @@ class _Server:
         self.busy_s += elapsed_s * len(self.running)
         for job, speed in zip(self.running, speeds, strict=True):
             job.left -= elapsed_s * speed
-        ended = [job for job in self.running if job.left <= _DONE]
-        self.latencies_s += [self.environment.now - job.arrived_s for job in ended]
+        for job in self.running:
+            job.ended_s = self.environment.now  # the last time counts
         self.running = [job for job in self.running if job.left > _DONE]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What became of some arrivals."""
+
+    latencies_s: list[float]
+    """Seconds from arrival to the last audio, in the order of arrival, without the refused ones."""
+    refused: int
+    """Requests that found `max_streams` at every server."""
+    running_mean: float
+    """Requests running at once per server, on average over time."""
+
+
+def serve(profile: Profile, servers: int, arrivals: Iterable[tuple[float, float]]) -> Served:
+    """Serve requests that arrive at given times.
+
+    Args:
+        profile: what one server can do.
+        servers: how many of them, at least 1.
+        arrivals: seconds since any moment, not descending, and seconds of audio.
+    """
+    environment = simpy.Environment()
+    pool = [_Server(environment, profile) for _ in range(servers)]
+    jobs: list[_Job] = []
+    refused = 0
+
+    def arrive() -> Iterator[Any]:
+        nonlocal refused
+        first_s = None
+        for arrived_s, audio_s in arrivals:
+            first_s = arrived_s if first_s is None else first_s
+            yield environment.timeout(max(0.0, arrived_s - first_s - environment.now))
+            server = min(pool, key=lambda one: one.load)
+            if server.load >= profile.max_streams:
+                refused += 1
+            else:
+                jobs.append(_Job(environment.now, audio_s))
+                server.take(jobs[-1])
+
+    for server in pool:
+        environment.process(server.run())  # type: ignore[arg-type]
+    environment.process(arrive())  # type: ignore[arg-type]
+    environment.run()
+    return Served(
+        latencies_s=[job.ended_s - job.arrived_s for job in jobs],
+        refused=refused,
+        running_mean=sum(one.busy_s for one in pool) / servers / environment.now,
+    )
 
 
 def simulate(
@@ -114,7 +163,7 @@ def simulate(
     num_requests: int = 10_000,
     seed: int = 1,
 ) -> Outcome:
-    """Let requests arrive and be served.
+    """Let requests arrive at random times and be served.
 
     Args:
         profile: what one server can do.
@@ -124,27 +173,8 @@ def simulate(
         num_requests: how many arrive in all.
         seed: of arrivals and lengths.
     """
-    environment = simpy.Environment()
-    draw = random.Random(seed)
-    latencies_s: list[float] = []
-    pool = [_Server(environment, profile, latencies_s) for _ in range(servers)]
-    refused = 0
-
-    def arrivals() -> Iterator[Any]:
-        nonlocal refused
-        for _ in range(num_requests):
-            yield environment.timeout(draw.expovariate(qps))
-            server = min(pool, key=lambda one: one.load)
-            if server.load >= profile.max_streams:
-                refused += 1
-            else:
-                server.take(_Job(environment.now, draw.choice(audio_lengths_s)))
-
-    for server in pool:
-        environment.process(server.run())  # type: ignore[arg-type]
-    environment.process(arrivals())  # type: ignore[arg-type]
-    environment.run()
-    settled = latencies_s[int(WARM_UP_SHARE * len(latencies_s)) :]
+    served = serve(profile, servers, _at_random(qps, audio_lengths_s, num_requests, seed))
+    settled = served.latencies_s[int(WARM_UP_SHARE * len(served.latencies_s)) :]
     return Outcome(
         servers=servers,
         qps=qps,
@@ -152,9 +182,19 @@ def simulate(
         latency_p50_s=float(np.percentile(settled, 50)),
         latency_p95_s=float(np.percentile(settled, 95)),
         latency_p99_s=float(np.percentile(settled, 99)),
-        refused_share=refused / num_requests,
-        running_mean=sum(one.busy_s for one in pool) / servers / environment.now,
+        refused_share=served.refused / num_requests,
+        running_mean=served.running_mean,
     )
+
+
+def _at_random(
+    qps: float, audio_lengths_s: Sequence[float], num_requests: int, seed: int
+) -> Iterator[tuple[float, float]]:
+    draw = random.Random(seed)
+    now_s = 0.0
+    for _ in range(num_requests):
+        now_s += draw.expovariate(qps)
+        yield now_s, draw.choice(audio_lengths_s)
 
 
 def fewest_servers(

@@ -11,7 +11,7 @@ import pytest
 from chattts_load import profile as profiles
 from chattts_load.profile import Point, Profile, ProfileError
 from chattts_load.records import Record
-from chattts_load.simulation import fewest_servers, simulate
+from chattts_load.simulation import fewest_servers, serve, simulate
 
 PAIRS = [(number, 0.1 * number) for number in range(10, 50)]
 
@@ -91,6 +91,16 @@ def test_servers_that_do_not_slow_down_answer_as_one_alone() -> None:
     assert outcome.latency_p50_s == pytest.approx(1.0)
     assert outcome.latency_p99_s == pytest.approx(1.0)
     assert outcome.running_mean == pytest.approx(5.0, rel=0.1)  # Little's law
+
+
+def test_arrivals_that_really_came_are_served_in_their_order() -> None:
+    one_by_one = profile([Point(1, 0.0, 1.0)], 1, max_streams=2)
+    served = serve(one_by_one, 1, [(100.0, 2.0), (101.0, 0.5), (101.5, 9.0), (104.0, 1.0)])
+    assert served.latencies_s == pytest.approx([2.0, 1.5, 1.0])  # alone, behind it, alone
+    assert served.refused == 1  # the third: two are there
+    both_at_once = profile([Point(1, 0.0, 1.0), Point(2, 0.0, 2.0)], 2)
+    served = serve(both_at_once, 1, [(0.0, 1.0), (0.5, 2.0)])
+    assert served.latencies_s == pytest.approx([1.5, 2.5])  # shared from 0.5 to 1.5
 
 
 def test_a_full_server_refuses() -> None:
