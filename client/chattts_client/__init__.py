@@ -11,6 +11,8 @@ from ._exceptions import (
     ServerError,
     ServerUnavailableError,
 )
+from ._health import Health
+from ._settings import Tls
 from ._stream import AsyncSpeechStream, SpeechStream
 from ._types import (
     AlignedSpan,
@@ -33,6 +35,7 @@ __all__ = [
     "AudioChunk",
     "ChatTTSClient",
     "ChatTTSError",
+    "Health",
     "InvalidRequestError",
     "NormalizedText",
     "ProtocolError",
@@ -46,6 +49,7 @@ __all__ = [
     "Summary",
     "TextSegment",
     "Timings",
+    "Tls",
     "Voice",
     "WavWriter",
 ]

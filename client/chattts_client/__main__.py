@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from ._answers import read_prepared
 from ._audio import WavWriter
-from ._client import DEFAULT_TIMEOUT_S, ChatTTSClient
+from ._client import ChatTTSClient
 from ._exceptions import (
     ChatTTSError,
     InvalidRequestError,
@@ -31,7 +31,7 @@ from ._exceptions import (
     ServerError,
     ServerUnavailableError,
 )
-from ._transport import DEFAULT_URLS, TransportName
+from ._settings import DEFAULT_TIMEOUT_S, DEFAULT_URLS, TransportName
 from ._types import Audio, NormalizedText, SpeechOptions, SpeechWarning, Voice
 
 _NORMALIZE_OPTIONS = ("language", "options", "model_version")
@@ -134,7 +134,7 @@ def _place(warning: SpeechWarning) -> str:
 
 
 def _voices(client: ChatTTSClient, arguments: argparse.Namespace) -> int:
-    voices = client.list_voices()
+    voices = client.voices()
     if arguments.json:
         print(json.dumps([asdict(voice) for voice in voices], ensure_ascii=False))
     else:
@@ -144,7 +144,7 @@ def _voices(client: ChatTTSClient, arguments: argparse.Namespace) -> int:
 
 
 def _health(client: ChatTTSClient, arguments: argparse.Namespace) -> int:
-    is_ready = client.is_ready()
+    is_ready = client.health().ready
     if arguments.json:
         print(json.dumps({"url": client.url, "ready": is_ready}))
     else:

@@ -2,74 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ._answers import read_dry_run, read_voices
-from ._exceptions import InvalidRequestError, RequestTimeoutError, ServerUnavailableError
+from ._exceptions import RequestTimeoutError, ServerUnavailableError
+from ._health import Health
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
+from ._settings import ClientSettings
 from ._stream import AsyncSpeechStream, SpeechStream, async_only_response, only_response
-from ._transport import DEFAULT_URLS, TransportName, open_async_transport, open_transport
+from ._transport import AsyncTransport, Transport, open_async_transport, open_transport
 from ._types import UNSET, Audio, NormalizedText, SpeechOptions, Unset, Voice
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-DEFAULT_TIMEOUT_S = 60.0
 
-
-class _Settings:
-    """What both clients know before anything is sent."""
-
-    def __init__(self, url: str | None, transport: TransportName, timeout_s: float | None) -> None:
-        if transport not in DEFAULT_URLS:
-            raise ValueError(f"transport: {transport!r} is neither 'grpc' nor 'http'")
-        self.url = DEFAULT_URLS[transport] if url is None else url
-        """HOST:PORT of the server."""
-        if "://" in self.url:
-            raise ValueError(f"url: {url!r} has a scheme; write HOST:PORT")
-        self.transport = transport
-        """grpc or http."""
-        self.timeout_s = _checked(timeout_s)
-        """Seconds that a call may take unless it says otherwise; None = no limit."""
-
-    def _limit(self, timeout_s: float | None | Unset) -> float | None:
-        return self.timeout_s if timeout_s is UNSET else _checked(timeout_s)
-
-    def _stream_request(self, text: str, options: Mapping[str, object]) -> SpeechRequest:
-        if self.transport == "http":
-            message = "transport: HTTP gives one response per request; use 'grpc' to stream"
-            raise InvalidRequestError(message, field="transport")
-        return speech_request(text, options, stream=True)
-
-
-class ChatTTSClient(_Settings):
+class ChatTTSClient(ClientSettings):
     """Speaks through a ChatTTS server; safe for use by several threads.
 
     Every call ends within `timeout_s`, and raises `ChatTTSError` when it fails.
     """
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        transport: TransportName = "grpc",
-        timeout_s: float | None = DEFAULT_TIMEOUT_S,
-    ) -> None:
-        """Prepare a client; nothing is sent yet.
+    _transport: Transport
 
-        Args:
-            url: HOST:PORT. Default: localhost:8001 for gRPC, localhost:8000 for HTTP.
-            transport: "grpc", or "http" (no streaming; needs the `http` extra).
-            timeout_s: seconds that a call may take; None = no limit.
-
-        Raises:
-            ValueError: a malformed argument.
-            ImportError: the `http` extra is not installed.
-        """
-        super().__init__(url, transport, timeout_s)
-        self._transport = open_transport(self.transport, self.url)
+    def _open(self) -> None:
+        self._transport = open_transport(self.transport, self._endpoint)
 
     def synthesize(
         self,
@@ -134,7 +92,7 @@ class ChatTTSClient(_Settings):
         call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
         return read_dry_run(only_response(call))
 
-    def list_voices(
+    def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
     ) -> tuple[Voice, ...]:
         """The voices that the server knows by name.
@@ -149,16 +107,19 @@ class ChatTTSClient(_Settings):
         call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
         return read_voices(only_response(call))
 
-    def is_ready(self, *, timeout_s: float | None | Unset = UNSET) -> bool:
-        """Whether the server answers and its speech model is loaded.
+    def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
+        """Whether a server answers, would speak now, and follows this client's contract.
+
+        Args:
+            timeout_s: seconds for this call; None = no limit. Default: the client's.
 
         Raises:
-            ChatTTSError: something answers, but not as a Triton server does.
+            InvalidRequestError: `timeout_s` is wrong; a server that is not there raises nothing.
         """
         try:
-            return self._transport.is_ready(self._limit(timeout_s))
+            return _health(self.url, self._transport.is_ready(self._limit(timeout_s)))
         except (ServerUnavailableError, RequestTimeoutError):
-            return False
+            return _health(self.url, False)
 
     def close(self) -> None:
         """Give back the connection; running requests are cancelled."""
@@ -180,19 +141,13 @@ class ChatTTSClient(_Settings):
         return SpeechStream(call, request.request_id)
 
 
-class AsyncChatTTSClient(_Settings):
+class AsyncChatTTSClient(ClientSettings):
     """The asynchronous twin of `ChatTTSClient`; belongs to the event loop of its first call."""
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        transport: TransportName = "grpc",
-        timeout_s: float | None = DEFAULT_TIMEOUT_S,
-    ) -> None:
-        """Prepare a client; nothing is sent yet. Arguments and errors as in `ChatTTSClient`."""
-        super().__init__(url, transport, timeout_s)
-        self._transport = open_async_transport(self.transport, self.url)
+    _transport: AsyncTransport
+
+    def _open(self) -> None:
+        self._transport = open_async_transport(self.transport, self._endpoint)
 
     async def synthesize(
         self,
@@ -230,19 +185,19 @@ class AsyncChatTTSClient(_Settings):
         call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
         return read_dry_run(await async_only_response(call))
 
-    async def list_voices(
+    async def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
     ) -> tuple[Voice, ...]:
-        """The voices that the server knows by name; see `ChatTTSClient.list_voices`."""
+        """The voices that the server knows by name; see `ChatTTSClient.voices`."""
         call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
         return read_voices(await async_only_response(call))
 
-    async def is_ready(self, *, timeout_s: float | None | Unset = UNSET) -> bool:
-        """Whether the server answers and its model is loaded; see `ChatTTSClient.is_ready`."""
+    async def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
+        """Whether a server answers and would speak now; see `ChatTTSClient.health`."""
         try:
-            return await self._transport.is_ready(self._limit(timeout_s))
+            return _health(self.url, await self._transport.is_ready(self._limit(timeout_s)))
         except (ServerUnavailableError, RequestTimeoutError):
-            return False
+            return _health(self.url, False)
 
     async def close(self) -> None:
         """Give back the connections; running requests are cancelled."""
@@ -264,8 +219,13 @@ class AsyncChatTTSClient(_Settings):
         return AsyncSpeechStream(call, request.request_id)
 
 
-def _checked(timeout_s: float | None) -> float | None:
-    if timeout_s is not None and not timeout_s > 0:
-        message = f"timeout_s: {timeout_s!r} is not above 0; None means no limit"
-        raise InvalidRequestError(message, field="timeout_s")
-    return timeout_s
+def _health(url: str, is_ready: bool) -> Health:
+    return Health(
+        url=url,
+        live=is_ready,
+        ready=is_ready,
+        reason="" if is_ready else "no ready model answers",
+        server_version="",
+        contract=0,
+        compatible=True,
+    )

@@ -41,6 +41,7 @@ from ._protocol import (
     InputTensor,
     SpeechRequest,
 )
+from ._settings import Endpoint
 
 # A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB. And equal
 # channels of a process would share one connection, which a load balancer gives to one server.
@@ -54,8 +55,8 @@ _CHANNEL_OPTIONS = (
 class GrpcTransport:
     """One connection to a server; safe for use by several threads."""
 
-    def __init__(self, url: str) -> None:
-        self._channel = grpc.insecure_channel(url, options=_CHANNEL_OPTIONS)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._channel = grpc.insecure_channel(endpoint.url, options=_CHANNEL_OPTIONS)
         self._stub = GRPCInferenceServiceStub(self._channel)
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> GrpcCall:
@@ -121,8 +122,8 @@ class GrpcCall:
 class AsyncGrpcTransport:
     """The asynchronous twin; belongs to the event loop of its first request."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._url = endpoint.url
         self._channel: Any = None
         self._stub: Any = None
 

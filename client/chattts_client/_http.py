@@ -26,6 +26,7 @@ from ._exceptions import (
     error_from_status,
 )
 from ._protocol import UNARY_MODEL, InputTensor, SpeechRequest, with_deadline
+from ._settings import Endpoint
 
 _TIMEOUTS = (gevent.Timeout, TimeoutError, asyncio.TimeoutError)
 _DISCONNECTS = (OSError, HTTPConnectionClosed, aiohttp.ClientConnectionError)
@@ -41,8 +42,8 @@ _FAILURES = (
 class HttpTransport:
     """One connection per request, so that it is safe for use by several threads."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._url = endpoint.url
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> HttpCall:
         """Prepare a request; it is sent when the answer is received."""
@@ -84,8 +85,8 @@ class HttpCall:
 class AsyncHttpTransport:
     """The asynchronous twin, with a pool of connections; belongs to the loop of its first use."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._url = endpoint.url
         self._client: Any = None
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncHttpCall:

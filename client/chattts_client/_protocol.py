@@ -73,9 +73,9 @@ DEADLINE_MARGIN_S: Final = 1.0
 """How long the server works on after the caller's time limit, so that the limit is what is seen."""
 
 _OTHER_ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
-    "list_voices": ("list_voices", "voices"),
+    "list_voices": ("voices", "voices"),
     "dry_run": ("normalize", "normalize"),
-    "health": ("is_ready", "health"),
+    "health": ("health", "health"),
 }
 """Options that a server answers otherwise than by speech: method and command that ask for it."""
 _INTEGERS: Final[Mapping[str, type[np.integer[Any]]]] = {"INT32": np.int32, "UINT64": np.uint64}

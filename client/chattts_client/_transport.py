@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Protocol
 
 from ._answers import Reader
 from ._grpc import AsyncGrpcTransport, GrpcTransport
 from ._protocol import SpeechRequest
-
-TransportName = Literal["grpc", "http"]
-DEFAULT_URLS: dict[TransportName, str] = {"grpc": "localhost:8001", "http": "localhost:8000"}
+from ._settings import Endpoint, TransportName
 
 
 class Call(Protocol):
@@ -63,30 +61,30 @@ class AsyncTransport(Protocol):
         """Give back every connection."""
 
 
-def open_transport(name: TransportName, url: str) -> Transport:
+def open_transport(name: TransportName, endpoint: Endpoint) -> Transport:
     """Make the transport; nothing is sent yet.
 
     Raises:
         ImportError: the `http` extra is not installed.
     """
     if name == "grpc":
-        return GrpcTransport(url)
+        return GrpcTransport(endpoint)
     with _named_extra():
         from ._http import HttpTransport
-    return HttpTransport(url)
+    return HttpTransport(endpoint)
 
 
-def open_async_transport(name: TransportName, url: str) -> AsyncTransport:
+def open_async_transport(name: TransportName, endpoint: Endpoint) -> AsyncTransport:
     """Make the asynchronous transport; nothing is sent yet.
 
     Raises:
         ImportError: the `http` extra is not installed.
     """
     if name == "grpc":
-        return AsyncGrpcTransport(url)
+        return AsyncGrpcTransport(endpoint)
     with _named_extra():
         from ._http import AsyncHttpTransport
-    return AsyncHttpTransport(url)
+    return AsyncHttpTransport(endpoint)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class SpeechOptions(TypedDict, total=False):
     """
 
     voice: str
-    """A name or an alias from `list_voices`, a speaker string, or empty for the default voice."""
+    """A name or an alias from `voices`, a speaker string, or empty for the default voice."""
     language: Literal["auto", "zh", "en"]
     """Which language's rules read the text. Default: auto."""
     style: str

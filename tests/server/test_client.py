@@ -196,10 +196,10 @@ def test_leaving_streams_stops_their_generation(client: ChatTTSClient) -> None:
 
 
 def test_readiness_follows_the_address(client: ChatTTSClient, http_client: ChatTTSClient) -> None:
-    assert client.is_ready()
-    assert http_client.is_ready()
+    assert client.health().ready
+    assert http_client.health().ready
     with ChatTTSClient("127.0.0.1:1") as nobody:
-        assert not nobody.is_ready()
+        assert not nobody.health().ready
 
 
 def test_the_wrong_port_is_a_typed_error(tiny_server: EmbeddedServer) -> None:
@@ -212,9 +212,9 @@ def test_the_wrong_port_is_a_typed_error(tiny_server: EmbeddedServer) -> None:
 
 def test_voices_are_listed_on_both_transports(demo_server: EmbeddedServer) -> None:
     with ChatTTSClient(demo_server.grpc_url) as client:
-        voices = client.list_voices()
+        voices = client.voices()
     with ChatTTSClient(demo_server.http_url, transport="http") as http_client:
-        assert http_client.list_voices() == voices
+        assert http_client.voices() == voices
     assert {voice.name: voice.language for voice in voices} == {"en": "en", "zh": "zh"}
     assert all(voice.description for voice in voices)
 

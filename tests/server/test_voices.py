@@ -71,7 +71,7 @@ def test_files_that_come_change_break_and_go_are_seen_by_the_next_request(
         assert not np.array_equal(speak("anna").samples, first.samples)
         write(folder, prompt_voice("bo"))
         assert speak("bo").voice == "bo"
-        assert [entry.kind for entry in client.list_voices()] == ["speaker", "audio_prompt"]
+        assert [entry.kind for entry in client.voices()] == ["speaker", "audio_prompt"]
 
         path.unlink()
         with pytest.raises(InvalidRequestError, match="voice: 'anna' is unknown; allowed: "):

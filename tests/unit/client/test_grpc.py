@@ -210,13 +210,13 @@ def test_a_request_can_name_the_version(grpc_twin: Twin, fake: FakeTriton) -> No
     grpc_twin.synthesize("hello", model_version="2")
     grpc_twin.stream("hello")
     fake.script = lambda inputs, request: iter([voices_answer()])
-    grpc_twin.list_voices(model_version="3")
+    grpc_twin.voices(model_version="3")
     assert [request.version for request in fake.requests] == ["2", "", "3"]
 
 
 def test_voices_are_listed(grpc_twin: Twin, fake: FakeTriton) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()])
-    assert [voice.name for voice in grpc_twin.list_voices()] == ["en"]
+    assert [voice.name for voice in grpc_twin.voices()] == ["en"]
     assert fake.inputs == [{"text": "", "options": '{"list_voices": true}'}]
 
 
@@ -230,17 +230,17 @@ def test_a_text_is_normalized(grpc_twin: Twin, fake: FakeTriton) -> None:
 def test_the_list_of_voices_is_one_response(grpc_twin: Twin, fake: FakeTriton, count: int) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()] * count)
     with pytest.raises(ProtocolError, match="not exactly one response"):
-        grpc_twin.list_voices()
+        grpc_twin.voices()
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
 def test_readiness_is_that_of_the_model(grpc_twin: Twin, fake: FakeTriton, is_ready: bool) -> None:
     fake.is_ready = is_ready
-    assert grpc_twin.is_ready() == is_ready
+    assert grpc_twin.health().ready == is_ready
 
 
 def test_without_a_server_nothing_is_ready() -> None:
-    assert not any(twin("127.0.0.1:1").is_ready() for twin in TWINS.values())
+    assert not any(twin("127.0.0.1:1").health().ready for twin in TWINS.values())
 
 
 def test_one_client_serves_many_threads(grpc_url: str) -> None:

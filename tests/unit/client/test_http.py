@@ -67,13 +67,13 @@ def test_streaming_is_refused_with_the_way_out(http_twin: Twin, fake: FakeTriton
 
 def test_voices_are_listed(http_twin: Twin, fake: FakeTriton) -> None:
     fake.script = lambda inputs, request: iter([voices_answer()])
-    assert [voice.name for voice in http_twin.list_voices()] == ["en"]
+    assert [voice.name for voice in http_twin.voices()] == ["en"]
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
 def test_readiness_is_that_of_the_model(http_twin: Twin, fake: FakeTriton, is_ready: bool) -> None:
     fake.is_ready = is_ready
-    assert http_twin.is_ready() == is_ready
+    assert http_twin.health().ready == is_ready
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_no_server_is_an_error_that_is_worth_another_try() -> None:
         with pytest.raises(ServerUnavailableError) as caught:
             twin("127.0.0.1:1", "http").synthesize("hello")
         assert caught.value.retryable
-        assert not twin("127.0.0.1:1", "http").is_ready()
+        assert not twin("127.0.0.1:1", "http").health().ready
 
 
 def test_a_time_limit_ends_the_call(http_twin: Twin, fake: FakeTriton) -> None:

@@ -10,10 +10,11 @@ from chattts_client import (
     Audio,
     AudioChunk,
     ChatTTSClient,
+    Health,
     NormalizedText,
     Voice,
 )
-from chattts_client._transport import TransportName
+from chattts_client._settings import TransportName
 
 
 class SyncTwin:
@@ -39,13 +40,13 @@ class SyncTwin:
         with ChatTTSClient(**self._arguments) as client:
             return client.normalize(text, **options)
 
-    def list_voices(self, **options: Any) -> tuple[Voice, ...]:
+    def voices(self, **options: Any) -> tuple[Voice, ...]:
         with ChatTTSClient(**self._arguments) as client:
-            return client.list_voices(**options)
+            return client.voices(**options)
 
-    def is_ready(self, **options: Any) -> bool:
+    def health(self, **options: Any) -> Health:
         with ChatTTSClient(**self._arguments) as client:
-            return client.is_ready(**options)
+            return client.health(**options)
 
 
 class AsyncTwin:
@@ -84,17 +85,17 @@ class AsyncTwin:
 
         return asyncio.run(run())
 
-    def list_voices(self, **options: Any) -> tuple[Voice, ...]:
+    def voices(self, **options: Any) -> tuple[Voice, ...]:
         async def run() -> tuple[Voice, ...]:
             async with AsyncChatTTSClient(**self._arguments) as client:
-                return await client.list_voices(**options)
+                return await client.voices(**options)
 
         return asyncio.run(run())
 
-    def is_ready(self, **options: Any) -> bool:
-        async def run() -> bool:
+    def health(self, **options: Any) -> Health:
+        async def run() -> Health:
             async with AsyncChatTTSClient(**self._arguments) as client:
-                return await client.is_ready(**options)
+                return await client.health(**options)
 
         return asyncio.run(run())
 
