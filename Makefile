@@ -7,7 +7,7 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: help demo serve bench soak loadtest perf dashboard-preview test check clean
+.PHONY: help demo serve bench soak loadtest perf dashboard-preview docs test check clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -34,6 +34,9 @@ perf: .venv/.installed-bench ## perf_analyzer on the speech model and the vocode
 dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard of a run, asked from a real Prometheus
 	$(BIN)/python loadtest/dashboard_preview.py
 
+docs: .venv/.installed-docs ## api-docs/: the client's reference as web pages, from its docstrings
+	$(BIN)/python -W error::UserWarning -m pdoc chattts_client --docformat google --output-directory api-docs
+
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest
 
@@ -53,6 +56,7 @@ clean: ## Remove the environment and the built repository; checkpoints stay
 .venv/.installed-serve: EXTRAS = serve
 .venv/.installed-bench: EXTRAS = bench
 .venv/.installed-load: EXTRAS = load
+.venv/.installed-docs: EXTRAS = docs
 .venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
