@@ -16,7 +16,12 @@ from chattts_client import (
     ServerUnavailableError,
     _exceptions,
 )
-from chattts_client._exceptions import code_from_http, error_from_status, error_in_stream
+from chattts_client._exceptions import (
+    code_from_http,
+    error_from_status,
+    error_in_stream,
+    error_table,
+)
 
 STATUSES: list[tuple[str, type[ChatTTSError]]] = [
     ("INVALID_ARGUMENT", InvalidRequestError),
@@ -28,7 +33,8 @@ STATUSES: list[tuple[str, type[ChatTTSError]]] = [
     ("DATA_LOSS", ProtocolError),
     ("INTERNAL", ServerError),
     ("NOT_FOUND", ServerError),
-    ("UNAUTHENTICATED", ServerError),
+    ("UNAUTHENTICATED", InvalidRequestError),
+    ("PERMISSION_DENIED", InvalidRequestError),
 ]
 
 
@@ -90,6 +96,60 @@ def test_a_request_error_names_the_field(message: str, field: str | None) -> Non
     assert error.field == field
 
 
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("64 requests are running; try again in 1 s", 1.0),
+        ("256 requests are waiting already; try again in a second", 1.0),
+        ("chattts_gpt is not ready; try again in a few seconds", 3.0),
+        ("the server is shutting down; try another one", None),
+    ],
+)
+def test_the_servers_hint_when_to_try_again_is_read(message: str, seconds: float | None) -> None:
+    error = error_in_stream(f"UNAVAILABLE: {message}", "r1")
+    assert (error.retry_after_s, error.retryable) == (seconds, True)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "word"),
+    [
+        ("UNAVAILABLE", "64 requests are running; try again in 1 s", "fewer"),
+        ("UNAVAILABLE", "failed to connect: Connection refused", "url"),
+        ("UNAVAILABLE", "DNS resolution failed for nowhere:8001", "host"),
+        ("UNAVAILABLE", "Ssl handshake failed: CERTIFICATE_VERIFY_FAILED", "tls"),
+        ("UNAVAILABLE", "This protocol is restricted, expecting header 'key'", "headers"),
+        ("UNAUTHENTICATED", "no token", "headers"),
+        ("NOT_FOUND", "Request for unknown model: 'chattts' is not found", "url"),
+        ("INVALID_ARGUMENT", "model_version: 7 is not there", "argument"),
+        ("INTERNAL", "a fault", "log"),
+        ("DEADLINE_EXCEEDED", "Deadline Exceeded", "timeout_s"),
+    ],
+)
+def test_the_hint_says_what_to_do(code: str, message: str, word: str) -> None:
+    hint = error_from_status(code, message, "").hint
+    assert word in hint
+    assert hint.endswith(".")
+    assert hint.count(". ") == 0
+
+
+def test_what_headers_or_tls_must_mend_is_not_tried_again() -> None:
+    restricted = error_from_status("UNAVAILABLE", "This protocol is restricted, expecting", "")
+    assert isinstance(restricted, InvalidRequestError)
+    assert (restricted.field, restricted.retryable) == ("headers", False)
+    handshake = error_from_status("UNAVAILABLE", "Ssl handshake failed: SSL_ERROR_SSL", "")
+    assert isinstance(handshake, ServerUnavailableError)
+    assert not handshake.retryable
+
+
+def test_the_table_has_every_kind_of_error() -> None:
+    rows = {row.name: row for row in error_table()}
+    assert set(rows) == {kind.__name__ for kind in ChatTTSError.__subclasses__()}
+    assert rows["ServerUnavailableError"].codes == ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
+    assert [row.name for row in rows.values() if row.retryable] == ["ServerUnavailableError"]
+    assert all(row.when.endswith(".") and row.hint.endswith(".") for row in rows.values())
+    assert sum(row.codes == ("other",) for row in rows.values()) == 1
+
+
 def test_a_version_that_is_not_served_is_a_wrong_request() -> None:
     triton = "Request for unknown model: 'chattts' version 7 is not "
     for error in (
@@ -133,3 +193,4 @@ def test_the_drawn_tree_names_every_error() -> None:
 def test_an_error_survives_a_process_boundary() -> None:
     error = pickle.loads(pickle.dumps(error_from_status("INVALID_ARGUMENT", "seed: bad", "r1")))
     assert (str(error), error.field, error.request_id) == ("seed: bad", "seed", "r1")
+    assert error.hint
