@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 from chattts_pipeline import (
+    CONTRACT,
     AudioEncoder,
     FinalPause,
     FinishedCalls,
@@ -99,7 +100,7 @@ class Responses:
             pb_utils.Tensor("audio_bytes", np.array([audio_bytes], np.object_)),
             pb_utils.Tensor("sample_rate", np.array([self._sample_rate], np.int32)),
             pb_utils.Tensor("is_final", np.array([is_final], np.bool_)),
-            pb_utils.Tensor("metadata", _json(metadata)),
+            pb_utils.Tensor("metadata", _json({"contract": CONTRACT, **metadata})),
         ]
         self._send(pb_utils.InferenceResponse(tensors), is_final)
         if self.record:

@@ -1,6 +1,7 @@
 """The front of ChatTTS: request checks, text, voices, streaming, and a request's life."""
 
 from .audio import AudioEncoder
+from .contract import CONTRACT
 from .errors import ServerNotReadyError, SpeechError, child_error
 from .final_pause import FinalPause, LateEndings
 from .finished_calls import FinishedCalls
@@ -21,6 +22,7 @@ from .vocabulary import Vocabulary
 from .warm_up import WARM_UP_REQUEST, warm_up
 
 __all__ = [
+    "CONTRACT",
     "RUNNING",
     "SPECS",
     "WARM_UP_REQUEST",
