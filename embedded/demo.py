@@ -123,9 +123,11 @@ def _stream(client: ChatTTSClient, sentence: Sentence, checkpoint: str) -> Audio
 def _report(sentence: Sentence, audio: Audio) -> None:
     print(f"text             {sentence.text}")
     print(f"voice            {audio.voice or '(none asked for)'}")
-    print(f"first audio      {audio.time_to_first_audio_s * 1000:.0f} ms")
+    if audio.time_to_first_audio_s is not None:
+        print(f"first audio      {audio.time_to_first_audio_s * 1000:.0f} ms")
     print(f"audio            {audio.duration_s:.2f} s")
-    print(f"real-time factor {audio.real_time_factor:.3f}")
+    if audio.real_time_factor is not None:
+        print(f"real-time factor {audio.real_time_factor:.3f}")
     print(f"finish reason    {', '.join(audio.finish_reasons)}")
     for warning in audio.warnings:
         print(f"warning          {warning.message}")

@@ -43,6 +43,7 @@ def timings(path: Path) -> list[Timing]:
                 for _ in stream:
                     pass
             audio = stream.result()
+            assert audio.time_to_first_audio_s is not None  # these steps always sound
             found.append((audio.time_to_first_audio_s, audio.elapsed_s))
     return found
 

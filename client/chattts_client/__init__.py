@@ -1,6 +1,7 @@
 """ChatTTS on Triton: speak a text with a server, by stream or at once."""
 
 from ._audio import WavWriter
+from ._cache import UtteranceCache
 from ._client import AsyncChatTTSClient, ChatTTSClient
 from ._exceptions import (
     ChatTTSError,
@@ -12,6 +13,7 @@ from ._exceptions import (
     ServerUnavailableError,
 )
 from ._health import Health
+from ._limits import RateLimit
 from ._settings import Tls
 from ._stream import AsyncSpeechStream, SpeechStream
 from ._types import (
@@ -39,6 +41,7 @@ __all__ = [
     "InvalidRequestError",
     "NormalizedText",
     "ProtocolError",
+    "RateLimit",
     "RequestCancelledError",
     "RequestTimeoutError",
     "ServerError",
@@ -50,6 +53,7 @@ __all__ = [
     "TextSegment",
     "Timings",
     "Tls",
+    "UtteranceCache",
     "Voice",
     "WavWriter",
 ]

@@ -41,7 +41,7 @@ def read_chunk(read: Reader, index: int) -> AudioChunk:
         segment_index=get(metadata, "segment_index", int),
         num_segments=get(metadata, "num_segments", int),
         is_final=is_final,
-        summary=_read_summary(metadata) if is_final else None,
+        summary=read_summary(metadata) if is_final else None,
     )
 
 
@@ -154,7 +154,7 @@ def _read_metadata(read: Reader) -> JsonObject:
     return parse_object(_scalar(read, "metadata"))
 
 
-def _read_summary(metadata: JsonObject) -> Summary:
+def read_summary(metadata: JsonObject) -> Summary:
     timings: JsonObject = get(metadata, "timings", dict)
     return Summary(
         request_id=get(metadata, "request_id", str),

@@ -1,4 +1,4 @@
-"""Samples to 16-bit PCM and WAV files, with the standard library only.
+"""Samples to files and loudspeakers; WAV needs the standard library only.
 
 Arrays are mono, (S,) float32; what lies outside -1 ... 1 is clipped.
 """
@@ -7,14 +7,30 @@ from __future__ import annotations
 
 import io
 import wave
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
+from pathlib import PurePath
 from types import TracebackType
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._files import replacing
+
 PCM16_MAX = 32767
 PCM16_BYTES = 2
+WAV_SUFFIX: Final = ".wav"
+_SOUNDFILE_FORMATS: Final[Mapping[str, tuple[str, str]]] = {
+    ".flac": ("FLAC", "PCM_16"),
+    ".ogg": ("OGG", "VORBIS"),
+    ".mp3": ("MP3", "MPEG_LAYER_III"),
+}
+"""Suffix to the names that soundfile has for file and coding."""
+SUFFIXES: Final = (WAV_SUFFIX, *_SOUNDFILE_FORMATS)
+"""What `save_audio` can write."""
+_BLOCK_SAMPLES: Final = 1 << 16
+"""libsndfile keeps a whole call's Vorbis output on the stack: long utterances go in pieces."""
 
 
 def pcm16(samples: NDArray[np.float32]) -> bytes:
@@ -76,15 +92,79 @@ def wav_bytes(samples: NDArray[np.float32], sample_rate: int) -> bytes:
     return buffer.getvalue()
 
 
-def write_wav(path: str | PathLike[str], samples: NDArray[np.float32], sample_rate: int) -> None:
-    """Write (S,) float32 samples in -1 ... 1 to a mono 16-bit WAV file.
+def save_audio(path: str | PathLike[str], samples: NDArray[np.float32], sample_rate: int) -> None:
+    """Write (S,) float32 samples in -1 ... 1 to a mono file; the suffix of `path` says which kind.
+
+    .wav and .flac hold the same 16-bit samples; .ogg is Vorbis, .mp3 is MPEG layer III.
 
     Raises:
-        ValueError: `path` does not end in .wav; nothing is written.
-        OSError: the file cannot be written.
+        ValueError: an unknown suffix, or no samples for another one than .wav; nothing is written.
+        ImportError: another one than .wav without the `audio` extra; nothing is written.
+        OSError: the file cannot be written; what was there before still is.
     """
-    with WavWriter(path, sample_rate) as file:
-        file.write(samples)
+    suffix = checked_suffix(path)
+    encode = wav_bytes if suffix == WAV_SUFFIX else _encoder(suffix)
+    content = encode(samples, sample_rate)
+    with replacing(path) as file:
+        file.write(content)
+
+
+def _encoder(suffix: str) -> Callable[[NDArray[np.float32], int], bytes]:
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:  # OSError: no libsndfile
+        message = f"saving {suffix} needs an extra: pip install 'chattts-client[audio]'"
+        raise ImportError(message) from error
+    kind, coding = _SOUNDFILE_FORMATS[suffix]
+
+    def encode(samples: NDArray[np.float32], sample_rate: int) -> bytes:
+        if not len(samples):
+            raise ValueError(f"path: there is no audio, which only {WAV_SUFFIX} can hold")
+        values = np.frombuffer(pcm16(samples), dtype="<i2").astype(np.int16, copy=False)
+        buffer = io.BytesIO()
+        with soundfile.SoundFile(buffer, "w", sample_rate, 1, coding, format=kind) as file:
+            for start in range(0, len(values), _BLOCK_SAMPLES):
+                file.write(values[start : start + _BLOCK_SAMPLES])
+        return buffer.getvalue()
+
+    return encode
+
+
+def checked_suffix(path: str | PathLike[str]) -> str:
+    """The suffix of `path` in lower case, one of `SUFFIXES`.
+
+    Raises:
+        ValueError: another one.
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"path: {fspath(path)!r} ends in none of {', '.join(SUFFIXES)}")
+    return suffix
+
+
+def play_audio(samples: NDArray[np.float32], sample_rate: int) -> None:
+    """Play (S,) float32 samples in -1 ... 1 on the default output; returns at their end.
+
+    Raises:
+        ImportError: the `play` extra is not installed.
+        OSError: there is no PortAudio library, no output, or it fails.
+    """
+    try:
+        import sounddevice
+    except ImportError as error:
+        message = "playing needs an extra: pip install 'chattts-client[play]'"
+        raise ImportError(message) from error
+    except OSError as error:
+        message = f"playing needs the PortAudio library (libportaudio2, portaudio): {error}"
+        raise OSError(message) from error
+    if not len(samples):
+        return
+    try:
+        sounddevice.play(samples, sample_rate, blocking=True)
+    except sounddevice.PortAudioError as error:
+        raise OSError(f"the sound cannot be played: {error}") from error
+    finally:
+        sounddevice.stop()  # whoever is interrupted hears nothing more
 
 
 def _set_format(file: wave.Wave_write, sample_rate: int) -> None:
@@ -95,6 +175,6 @@ def _set_format(file: wave.Wave_write, sample_rate: int) -> None:
 
 def _checked(path: str | PathLike[str]) -> str:
     name = fspath(path)
-    if not name.lower().endswith(".wav"):
-        raise ValueError(f"path: {name!r} does not end in .wav")
+    if not name.lower().endswith(WAV_SUFFIX):
+        raise ValueError(f"path: {name!r} does not end in {WAV_SUFFIX}")
     return name

@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ._answers import read_dry_run, read_voices
+from ._answers import Reader, read_dry_run, read_voices
+from ._cache import Shelf
 from ._exceptions import RequestTimeoutError, ServerUnavailableError
 from ._health import Health
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._settings import ClientSettings
-from ._stream import AsyncSpeechStream, SpeechStream, async_only_response, only_response
+from ._stream import AsyncSpeechStream, SpeechStream, ask, ask_async
 from ._transport import AsyncTransport, Transport, open_async_transport, open_transport
 from ._types import UNSET, Audio, NormalizedText, SpeechOptions, Unset, Voice
 
@@ -89,8 +90,7 @@ class ChatTTSClient(ClientSettings):
         Raises:
             ChatTTSError: see its subclasses.
         """
-        call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
-        return read_dry_run(only_response(call))
+        return read_dry_run(self._ask(dry_run_request(text, options), timeout_s))
 
     def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
@@ -104,8 +104,7 @@ class ChatTTSClient(ClientSettings):
         Raises:
             ChatTTSError: see its subclasses.
         """
-        call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
-        return read_voices(only_response(call))
+        return read_voices(self._ask(voices_request(model_version), timeout_s))
 
     def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
         """Whether a server answers, would speak now, and follows this client's contract.
@@ -137,8 +136,11 @@ class ChatTTSClient(ClientSettings):
         self.close()
 
     def _start(self, request: SpeechRequest, timeout_s: float | None | Unset) -> SpeechStream:
-        call = self._transport.start(request, self._limit(timeout_s))
-        return SpeechStream(call, request.request_id)
+        patience, shelf = self._patience(timeout_s), Shelf(self.cache, request)
+        return SpeechStream(self._transport, request, patience, shelf)
+
+    def _ask(self, request: SpeechRequest, timeout_s: float | None | Unset) -> Reader:
+        return ask(self._transport, request, self._patience(timeout_s))
 
 
 class AsyncChatTTSClient(ClientSettings):
@@ -182,15 +184,13 @@ class AsyncChatTTSClient(ClientSettings):
         **options: Unpack[SpeechOptions],
     ) -> NormalizedText:
         """How a text would be spoken; see `ChatTTSClient.normalize`."""
-        call = self._transport.start(dry_run_request(text, options), self._limit(timeout_s))
-        return read_dry_run(await async_only_response(call))
+        return read_dry_run(await self._ask(dry_run_request(text, options), timeout_s))
 
     async def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
     ) -> tuple[Voice, ...]:
         """The voices that the server knows by name; see `ChatTTSClient.voices`."""
-        call = self._transport.start(voices_request(model_version), self._limit(timeout_s))
-        return read_voices(await async_only_response(call))
+        return read_voices(await self._ask(voices_request(model_version), timeout_s))
 
     async def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
         """Whether a server answers and would speak now; see `ChatTTSClient.health`."""
@@ -215,8 +215,11 @@ class AsyncChatTTSClient(ClientSettings):
         await self.close()
 
     def _start(self, request: SpeechRequest, timeout_s: float | None | Unset) -> AsyncSpeechStream:
-        call = self._transport.start(request, self._limit(timeout_s))
-        return AsyncSpeechStream(call, request.request_id)
+        patience, shelf = self._patience(timeout_s), Shelf(self.cache, request)
+        return AsyncSpeechStream(self._transport, request, patience, shelf)
+
+    async def _ask(self, request: SpeechRequest, timeout_s: float | None | Unset) -> Reader:
+        return await ask_async(self._transport, request, self._patience(timeout_s))
 
 
 def _health(url: str, is_ready: bool) -> Health:

@@ -7,16 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Literal, SupportsFloat
+from typing import Final, Literal, SupportsFloat
 from urllib.parse import urlsplit
 
+from ._cache import UtteranceCache
 from ._exceptions import InvalidRequestError
+from ._limits import Limiter, RateLimit
 from ._protocol import SpeechRequest, speech_request
+from ._retry import Patience
 from ._types import UNSET, Unset
-
-if TYPE_CHECKING:
-    from ._cache import UtteranceCache
-    from ._limits import RateLimit
 
 TransportName = Literal["grpc", "http"]
 DEFAULT_URLS: Final[Mapping[TransportName, str]] = {
@@ -124,8 +123,13 @@ class ClientSettings:
         """How often a call that may succeed later is tried again."""
         self.rate_limit = rate_limit
         """How many requests may start per time; None = no limit."""
+        if not isinstance(rate_limit, RateLimit | None):
+            raise ValueError(f"rate_limit: {rate_limit!r} is not a RateLimit")
+        self._limiter = None if rate_limit is None else Limiter(rate_limit)
         self.cache = cache
         """Finished utterances on disk; None: none are kept."""
+        if not isinstance(cache, UtteranceCache | None):
+            raise ValueError(f"cache: {cache!r} is not an UtteranceCache")
         self._endpoint = Endpoint(self.url, _checked_tls(tls), _checked_headers(headers or {}))
         host = self.url.rpartition(":")[0]
         default_metrics_url = f"{host}:{DEFAULT_METRICS_PORT}"
@@ -146,6 +150,9 @@ class ClientSettings:
             return _checked_timeout(timeout_s)
         except ValueError as error:
             raise InvalidRequestError(str(error), field="timeout_s") from error
+
+    def _patience(self, timeout_s: float | None | Unset) -> Patience:
+        return Patience(self._limit(timeout_s), self.max_retries, self._limiter)
 
     def _stream_request(self, text: str, options: Mapping[str, object]) -> SpeechRequest:
         if self.transport == "http":

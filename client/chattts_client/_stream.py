@@ -1,110 +1,59 @@
 """Streams: the responses of one request, in order, until the final one.
 
-`Receiver` holds the rules that both twins share (order, final marker, clock); the twins only differ
-in how they wait. One stream belongs to one thread or task.
+Until the first response a request may be sent again, or a kept utterance may take its place; after
+it, an error ends the stream. `Receiver` holds what both twins share; they only differ in how they
+wait. One stream belongs to one thread or task.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import fields
 from types import TracebackType
 
-import numpy as np
+from ._answers import Reader
+from ._cache import Shelf
+from ._exceptions import (
+    ChatTTSError,
+    ProtocolError,
+    RequestCancelledError,
+    RequestTimeoutError,
+    ServerUnavailableError,
+)
+from ._protocol import SpeechRequest
+from ._receiver import Receiver
+from ._retry import AsyncPause, Patience, Pause
+from ._transport import AsyncCall, AsyncTransport, Call, Transport
+from ._types import Audio, AudioChunk
 
-from ._answers import Reader, read_chunk
-from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError
-from ._transport import AsyncCall, Call
-from ._types import Audio, AudioChunk, Summary
-
-
-class Receiver:
-    """What has arrived so far: checks the order and keeps the clock."""
-
-    def __init__(self, request_id: str) -> None:
-        self.request_id = request_id
-        self._start_s = time.perf_counter()
-        self._first_audio_s = 0.0
-        self._elapsed_s = 0.0
-        self._chunks: list[AudioChunk] = []
-
-    def add(self, reader: Reader | None) -> AudioChunk:
-        """Decode the next response.
-
-        Raises:
-            ProtocolError: it is malformed, or the server has closed the stream instead.
-        """
-        if reader is None:
-            raise ProtocolError(f"the stream ended without a final response, {self._progress}")
-        chunk = read_chunk(reader, len(self._chunks))
-        self._elapsed_s = time.perf_counter() - self._start_s
-        if len(chunk.samples) and not self.has_audio:
-            self._first_audio_s = self._elapsed_s
-        self._chunks.append(chunk)
-        return chunk
-
-    def check_over(self, reader: Reader | None) -> None:
-        """Take what comes after the final response: the end.
-
-        Raises:
-            ProtocolError: another response.
-        """
-        if reader is not None:
-            raise ProtocolError("a response came after the final one")
-
-    def complete(self, error: ChatTTSError) -> None:
-        """Add to an error what this stream knows: never try again once audio was handed over."""
-        error.request_id = error.request_id or self.request_id
-        error.retryable = error.retryable and not self.has_audio
-
-    def audio(self) -> Audio:
-        """Everything received, as one utterance.
-
-        Raises:
-            RequestCancelledError: the stream was closed before its end.
-        """
-        summary = self._chunks[-1].summary if self._chunks else None
-        if summary is None:
-            message = f"the stream was closed before its end, {self._progress}"
-            raise RequestCancelledError(message, request_id=self.request_id)
-        samples = np.concatenate([chunk.samples for chunk in self._chunks])
-        samples.flags.writeable = False
-        return Audio(
-            **{field.name: getattr(summary, field.name) for field in fields(Summary)},
-            samples=samples,
-            sample_rate=self._chunks[-1].sample_rate,
-            time_to_first_audio_s=self._first_audio_s or self._elapsed_s,
-            elapsed_s=self._elapsed_s,
-        )
-
-    @property
-    def has_audio(self) -> bool:
-        """True once samples have arrived."""
-        return any(len(chunk.samples) for chunk in self._chunks)
-
-    @property
-    def is_complete(self) -> bool:
-        """True once the final response has arrived."""
-        return bool(self._chunks) and self._chunks[-1].is_final
-
-    @property
-    def _progress(self) -> str:
-        return f"after {sum(chunk.duration_s for chunk in self._chunks):.2f} s of audio"
+_NO_ANSWER = (ServerUnavailableError, RequestTimeoutError)
+"""Errors that a kept utterance makes good."""
 
 
 class SpeechStream(Iterator[AudioChunk]):
     """The chunks of one utterance as they are made; leaving it early cancels on the server.
 
     Iterate once, then `result` gives the whole utterance. Not safe for use by several threads,
-    except for `close`.
+    except for `close`. The request is sent at once, or with the first read if it may have to wait
+    (`rate_limit`) or need not be sent (`cache` with use "first").
     """
 
-    def __init__(self, call: Call, request_id: str) -> None:
-        self._call = call
-        self._receiver = Receiver(request_id)
-        self._is_open = True
+    def __init__(
+        self, transport: Transport, request: SpeechRequest, patience: Patience, shelf: Shelf
+    ) -> None:
+        self._transport = transport
+        self._request = request
+        self._patience = patience
+        self._shelf = shelf
+        self._receiver = Receiver(request.request_id)
+        self._over = threading.Event()
+        self._connecting = threading.Lock()
+        self._call: Call | None = None
+        if not patience.is_limited and not shelf.is_first:
+            self._call = transport.start(request, patience.left_s())
 
     @property
     def request_id(self) -> str:
@@ -112,20 +61,56 @@ class SpeechStream(Iterator[AudioChunk]):
         return self._receiver.request_id
 
     def __next__(self) -> AudioChunk:
-        if not self._is_open:
+        if self._over.is_set():
             raise StopIteration
         try:
-            chunk = self._receiver.add(self._call.receive())
+            if self._receiver.has_begun and self._call is not None:
+                chunk = self._receiver.add(self._call.receive())
+            else:
+                chunk = self._begin()
             if chunk.is_final:
-                # NOTE: who leaves on the final chunk must not leave an open call: server 2.51
-                # loses the memory of a call that is cancelled while it ends.
-                self._is_open = False
-                self._receiver.check_over(self._call.receive())
+                self._finish()
         except ChatTTSError as error:
             self.close()
             self._receiver.complete(error)
             raise
         return chunk
+
+    def _begin(self) -> AudioChunk:
+        """The first chunk, from the server or the cache."""
+        kept = self._shelf.load() if self._shelf.is_first else None
+        if kept is None:
+            try:
+                reader = self._patience.run(self._attempt, _pause(self._over))
+                return self._receiver.add(reader)
+            except _NO_ANSWER:
+                kept = self._shelf.load()
+                if kept is None:
+                    raise
+        return self._receiver.add_kept(kept)
+
+    def _attempt(self) -> Reader | None:
+        if self._call is None:
+            self._over.wait(self._patience.turn_s())
+        with self._connecting:
+            if self._over.is_set():  # by another thread
+                raise RequestCancelledError("the stream was closed before its first chunk")
+            if self._call is None:
+                self._call = self._transport.start(self._request, self._patience.left_s())
+        try:
+            return self._call.receive()
+        except ChatTTSError:
+            self._call = None
+            raise
+
+    def _finish(self) -> None:
+        # NOTE: who leaves on the final chunk must not leave an open call: server 2.51
+        # loses the memory of a call that is cancelled while it ends.
+        self._over.set()
+        if self._call is not None:
+            self._receiver.check_over(self._call.receive())
+            if self._shelf.is_there:
+                self._shelf.store(self._receiver.audio())
 
     def result(self) -> Audio:
         """Read what is left and return the whole utterance, from its first sample.
@@ -139,9 +124,11 @@ class SpeechStream(Iterator[AudioChunk]):
 
     def close(self) -> None:
         """Stop: returns when the server has given up the request; not needed after the end."""
-        self._is_open = False
-        if not self._receiver.is_complete:
-            self._call.stop()
+        self._over.set()
+        with self._connecting:
+            call = self._call
+        if call is not None and not self._receiver.is_complete:
+            call.stop()
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -158,10 +145,18 @@ class SpeechStream(Iterator[AudioChunk]):
 class AsyncSpeechStream(AsyncIterator[AudioChunk]):
     """The asynchronous twin of `SpeechStream`."""
 
-    def __init__(self, call: AsyncCall, request_id: str) -> None:
-        self._call = call
-        self._receiver = Receiver(request_id)
-        self._is_open = True
+    def __init__(
+        self, transport: AsyncTransport, request: SpeechRequest, patience: Patience, shelf: Shelf
+    ) -> None:
+        self._transport = transport
+        self._request = request
+        self._patience = patience
+        self._shelf = shelf
+        self._receiver = Receiver(request.request_id)
+        self._over = asyncio.Event()
+        self._call: AsyncCall | None = None
+        if not patience.is_limited and not shelf.is_first:
+            self._call = transport.start(request, patience.left_s())
 
     @property
     def request_id(self) -> str:
@@ -169,20 +164,57 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         return self._receiver.request_id
 
     async def __anext__(self) -> AudioChunk:
-        if not self._is_open:
+        if self._over.is_set():
             raise StopAsyncIteration
         try:
-            chunk = self._receiver.add(await self._call.receive())
+            if self._receiver.has_begun and self._call is not None:
+                chunk = self._receiver.add(await self._call.receive())
+            else:
+                chunk = await self._begin()
             if chunk.is_final:
-                # NOTE: who leaves on the final chunk must not leave an open call: server 2.51
-                # loses the memory of a call that is cancelled while it ends.
-                self._is_open = False
-                self._receiver.check_over(await self._call.receive())
+                await self._finish()
         except ChatTTSError as error:
             await self.close()
             self._receiver.complete(error)
             raise
         return chunk
+
+    async def _begin(self) -> AudioChunk:
+        """The first chunk, from the server or the cache."""
+        kept = await self._load() if self._shelf.is_first else None
+        if kept is None:
+            try:
+                reader = await self._patience.run_async(self._attempt, _async_pause(self._over))
+                return self._receiver.add(reader)
+            except _NO_ANSWER:
+                kept = await self._load()
+                if kept is None:
+                    raise
+        return self._receiver.add_kept(kept)
+
+    async def _load(self) -> AudioChunk | None:
+        return await asyncio.to_thread(self._shelf.load) if self._shelf.is_there else None
+
+    async def _attempt(self) -> Reader | None:
+        if self._call is None:
+            await _async_pause(self._over)(self._patience.turn_s())
+        if self._over.is_set():  # by another task
+            raise RequestCancelledError("the stream was closed before its first chunk")
+        if self._call is None:
+            self._call = self._transport.start(self._request, self._patience.left_s())
+        try:
+            return await self._call.receive()
+        except ChatTTSError:
+            self._call = None
+            raise
+
+    async def _finish(self) -> None:
+        # NOTE: as in the synchronous twin, no open call may be left.
+        self._over.set()
+        if self._call is not None:
+            self._receiver.check_over(await self._call.receive())
+            if self._shelf.is_there:
+                await asyncio.to_thread(self._shelf.store, self._receiver.audio())
 
     async def result(self) -> Audio:
         """Read what is left and return the whole utterance, from its first sample.
@@ -196,13 +228,13 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
 
     async def close(self) -> None:
         """Stop: returns when the server has given up the request; not needed after the end."""
-        self._is_open = False
-        if not self._receiver.is_complete:
+        self._over.set()
+        if self._call is not None and not self._receiver.is_complete:
             await self._call.stop()
 
     def __del__(self) -> None:
         # A stream that is dropped half-read: gRPC's asyncio calls do not end by themselves then.
-        if self._is_open and not self._receiver.is_complete:
+        if self._call is not None and not self._over.is_set():
             with contextlib.suppress(RuntimeError):  # the loop may be closed
                 self._call.cancel()
 
@@ -218,25 +250,52 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         await self.close()
 
 
-def only_response(call: Call) -> Reader:
-    """The response of a request that has exactly one.
+def ask(transport: Transport, request: SpeechRequest, patience: Patience) -> Reader:
+    """Send a request that has exactly one response, and again as long as it makes sense.
 
     Raises:
         ProtocolError: there is none, or another one follows.
     """
-    first = call.receive()
-    second = call.receive() if first is not None else None
-    return _checked(first, second)
+
+    def attempt() -> Reader:
+        time.sleep(patience.turn_s())
+        call = transport.start(request, patience.left_s())
+        first = call.receive()
+        return _only(first, call.receive() if first is not None else None)
+
+    return patience.run(attempt, time.sleep)
 
 
-async def async_only_response(call: AsyncCall) -> Reader:
-    """The response of a request that has exactly one; see `only_response`."""
-    first = await call.receive()
-    second = await call.receive() if first is not None else None
-    return _checked(first, second)
+async def ask_async(
+    transport: AsyncTransport, request: SpeechRequest, patience: Patience
+) -> Reader:
+    """The asynchronous twin of `ask`."""
+
+    async def attempt() -> Reader:
+        await asyncio.sleep(patience.turn_s())
+        call = transport.start(request, patience.left_s())
+        first = await call.receive()
+        return _only(first, await call.receive() if first is not None else None)
+
+    return await patience.run_async(attempt, asyncio.sleep)
 
 
-def _checked(first: Reader | None, second: Reader | None) -> Reader:
+def _only(first: Reader | None, second: Reader | None) -> Reader:
     if first is None or second is not None:
         raise ProtocolError("not exactly one response")
     return first
+
+
+def _pause(over: threading.Event) -> Pause:
+    def pause(seconds: float) -> None:
+        over.wait(seconds)
+
+    return pause
+
+
+def _async_pause(over: asyncio.Event) -> AsyncPause:
+    async def pause(seconds: float) -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(over.wait(), seconds)
+
+    return pause

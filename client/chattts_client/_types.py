@@ -6,7 +6,6 @@ Audio is always mono float32 in -1 ... 1. S is the number of samples.
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -15,7 +14,7 @@ from typing import Final, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from ._audio import wav_bytes, write_wav
+from ._audio import play_audio, save_audio, wav_bytes
 
 Samples = NDArray[np.float32]
 
@@ -202,10 +201,12 @@ class Audio(Summary):
     """(S,) float32 in -1 ... 1, read-only."""
     sample_rate: int
     """Hz."""
-    time_to_first_audio_s: float
-    """Seconds from the call to the first samples in the caller's hands."""
+    time_to_first_audio_s: float | None
+    """Seconds from the call to the first samples in the caller's hands; None if there are none."""
     elapsed_s: float
     """Seconds from the call to the last samples in the caller's hands."""
+    from_cache: bool = False
+    """True: a kept utterance; what the server says is about the request that made it."""
 
     @property
     def duration_s(self) -> float:
@@ -213,22 +214,35 @@ class Audio(Summary):
         return len(self.samples) / self.sample_rate
 
     @property
-    def real_time_factor(self) -> float:
-        """Seconds waited per second of audio: below 1 is faster than speech."""
-        return self.elapsed_s / self.duration_s if len(self.samples) else math.inf
+    def real_time_factor(self) -> float | None:
+        """Seconds waited per second of audio: below 1 is faster than speech; None without audio."""
+        return self.elapsed_s / self.duration_s if len(self.samples) else None
 
     def to_wav_bytes(self) -> bytes:
         """The utterance as a complete WAV file: mono, 16 bit."""
         return wav_bytes(self.samples, self.sample_rate)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the utterance to `path`, whose suffix must be .wav.
+        """Write the utterance to `path`, whose suffix is .wav, .flac, .ogg or .mp3.
+
+        .wav and .flac hold the same 16-bit samples, .ogg is Vorbis. The file appears whole: on any
+        error, what was there before still is.
 
         Raises:
-            ValueError: another suffix; nothing is written.
+            ValueError: another suffix, or no audio for another one than .wav.
+            ImportError: another one than .wav without the `audio` extra.
             OSError: the file cannot be written.
         """
-        write_wav(path, self.samples, self.sample_rate)
+        save_audio(path, self.samples, self.sample_rate)
+
+    def play(self) -> None:
+        """Play the utterance on the default output of this machine; returns at its end.
+
+        Raises:
+            ImportError: the `play` extra is not installed.
+            OSError: there is no PortAudio library, no output, or it fails.
+        """
+        play_audio(self.samples, self.sample_rate)
 
 
 @dataclass(frozen=True, slots=True)

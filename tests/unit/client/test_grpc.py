@@ -89,7 +89,8 @@ def test_time_to_first_audio_ignores_empty_chunks(grpc_twin: Twin, fake: FakeTri
 def test_an_utterance_without_samples_is_an_utterance(grpc_twin: Twin, fake: FakeTriton) -> None:
     fake.script = lambda inputs, request: iter([outputs(NO_SAMPLES, is_final=True)])
     audio = grpc_twin.synthesize("hello")
-    assert (audio.duration_s, audio.real_time_factor) == (0.0, float("inf"))
+    assert (audio.duration_s, audio.real_time_factor) == (0.0, None)
+    assert audio.time_to_first_audio_s is None
 
 
 def test_a_message_above_the_usual_limit_of_4_mib_arrives(
