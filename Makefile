@@ -44,6 +44,7 @@ check: .venv/.installed-test ## Format, lint, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 client # the oldest that its users may have
 	$(BIN)/mypy model_repository/chattts/1/model.py
 	$(BIN)/mypy model_repository/chattts_unary/1/model.py
 	$(BIN)/mypy model_repository/chattts_gpt/1/model.py
