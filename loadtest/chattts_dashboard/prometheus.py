@@ -80,12 +80,13 @@ class Prometheus:
         self._stop()
 
     def _config(self, address: str) -> dict[str, Any]:
-        """Return monitoring/prometheus.yml with other targets and a shorter interval."""
+        """Return monitoring/prometheus.yml, other targets, a shorter interval, nobody told."""
         path = MONITORING / "prometheus.yml"
         config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
         interval = f"{self._interval_s}s"
         config["global"] = dict.fromkeys(config["global"], interval)
         config["rule_files"] = [str(MONITORING / pattern) for pattern in config["rule_files"]]
+        del config["alerting"]
         server, itself = config["scrape_configs"]
         del server["dns_sd_configs"]
         server["static_configs"] = [{"targets": [self._target]}]

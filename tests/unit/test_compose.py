@@ -20,13 +20,17 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "build" / "Dockerfile").read_text()
-COMPOSE_FILES = [ROOT / "docker-compose.yml", ROOT / "monitoring" / "compose.admin.yml"]
+COMPOSE_FILES = [
+    ROOT / "docker-compose.yml",
+    ROOT / "monitoring" / "compose.admin.yml",
+    ROOT / "monitoring" / "compose.webhook.yml",
+]
 SETTINGS = dict(
     line.split("=", 1) for line in (ROOT / ".env").read_text().splitlines() if line[0] != "#"
 )
 RELEASE = re.compile(r"\b\d\d\.\d\d-py3\b")
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
-TOOLS = ("prometheus", "grafana", "jaeger")
+TOOLS = ("prometheus", "alertmanager", "grafana", "jaeger")
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -177,6 +181,25 @@ def test_grafana_has_viewers_and_an_administrator_only_with_a_password_from_a_fi
     (secret,) = added["secrets"]
     assert changed["GF_SECURITY_ADMIN_PASSWORD__FILE"] == f"/run/secrets/{secret}"
     assert not [name for name in settings | changed if name.endswith("PASSWORD")]
+
+
+def test_alerts_go_to_the_alertmanager_which_has_its_token_from_a_file() -> None:
+    monitoring = ROOT / "monitoring"
+    prometheus = yaml.safe_load((monitoring / "prometheus.yml").read_text())
+    (manager,) = prometheus["alerting"]["alertmanagers"]
+    assert manager["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    service = services()["alertmanager"]
+    assert service["profiles"] == ["alerts"]
+    assert service["ports"][0].endswith(":9093")
+    config = yaml.safe_load((monitoring / "alertmanager.yml").read_text())
+    receivers = {receiver.pop("name"): receiver for receiver in config["receivers"]}
+    assert receivers.pop(config["route"]["receiver"]) == {}
+    (webhook,) = receivers["webhook"]["webhook_configs"]
+    added = load(COMPOSE_FILES[2])
+    (secret,) = added["services"]["alertmanager"]["secrets"]
+    assert list(added["secrets"]) == [secret]
+    authorization = webhook["http_config"]["authorization"]
+    assert authorization == {"credentials_file": f"/run/secrets/{secret}"}
 
 
 def test_traces_go_to_the_collector_when_they_are_switched_on(service: dict[str, Any]) -> None:

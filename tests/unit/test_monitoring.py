@@ -22,6 +22,10 @@ TESTS = sorted((MONITORING / "rules_tests").glob("*.yml"))
 PROVISIONING = MONITORING / "grafana" / "provisioning"
 
 PROMTOOL = shutil.which("promtool")
+AMTOOL = shutil.which("amtool")
+needs_amtool = pytest.mark.skipif(
+    AMTOOL is None, reason="no amtool (Debian: prometheus-alertmanager)"
+)
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="no promtool (Debian: prometheus)")
 
 
@@ -49,6 +53,13 @@ def promtool(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def amtool(*arguments: str | Path) -> str:
+    command = [str(AMTOOL), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def names_in(expr: str) -> set[str]:
     """The metrics and recorded series of an expression; a histogram's without its suffix."""
     bare = re.sub(r'"[^"]*"', "", expr)
@@ -61,6 +72,15 @@ def names_in(expr: str) -> set[str]:
 def test_configuration_and_rules_are_valid() -> None:
     promtool("check", "config", MONITORING / "prometheus.yml")
     promtool("check", "rules", *RULES)
+
+
+@needs_amtool
+def test_alertmanager_s_configuration_is_valid_and_tells_nobody_yet() -> None:
+    config = MONITORING / "alertmanager.yml"
+    amtool("check-config", config)
+    for severity in ("page", "ticket"):
+        test = ("config", "routes", "test", f"--config.file={config}")
+        assert amtool(*test, "alertname=Rejections", f"severity={severity}").split() == ["nobody"]
 
 
 @needs_promtool
