@@ -10,7 +10,7 @@ import wave
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import PurePath
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Final
 
 import numpy as np
@@ -149,6 +149,24 @@ def play_audio(samples: NDArray[np.float32], sample_rate: int) -> None:
         ImportError: the `play` extra is not installed.
         OSError: there is no PortAudio library, no output, or it fails.
     """
+    library = sound_library()
+    if not len(samples):
+        return
+    try:
+        library.play(samples, sample_rate, blocking=True)
+    except library.PortAudioError as error:
+        raise OSError(f"the sound cannot be played: {error}") from error
+    finally:
+        library.stop()  # whoever is interrupted hears nothing more
+
+
+def sound_library() -> ModuleType:
+    """The module sounddevice.
+
+    Raises:
+        ImportError: the `play` extra is not installed.
+        OSError: there is no PortAudio library.
+    """
     try:
         import sounddevice
     except ImportError as error:
@@ -157,14 +175,8 @@ def play_audio(samples: NDArray[np.float32], sample_rate: int) -> None:
     except OSError as error:
         message = f"playing needs the PortAudio library (libportaudio2, portaudio): {error}"
         raise OSError(message) from error
-    if not len(samples):
-        return
-    try:
-        sounddevice.play(samples, sample_rate, blocking=True)
-    except sounddevice.PortAudioError as error:
-        raise OSError(f"the sound cannot be played: {error}") from error
-    finally:
-        sounddevice.stop()  # whoever is interrupted hears nothing more
+    library: ModuleType = sounddevice
+    return library
 
 
 def _set_format(file: wave.Wave_write, sample_rate: int) -> None:
