@@ -107,7 +107,7 @@ class UtteranceCache:
         return chunk
 
     def store(self, key: str, audio: Audio) -> None:
-        """Keep an utterance under `key`; one that ended early, is empty or fills nearly all is not."""
+        """Keep an utterance under `key`, unless it ended early, is empty or far too large."""
         if not len(audio.samples) or not _WHOLE.issuperset(audio.finish_reasons):
             return
         content = _encode(audio, key)

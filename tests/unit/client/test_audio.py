@@ -122,12 +122,15 @@ def test_saving_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(
     extra: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"chattts-client\[{extra}\]"):
+    def use() -> None:
         if extra == "audio":
             save_audio(tmp_path / "speech.flac", tone(10), RATE_HZ)
         else:
             play_audio(tone(10), RATE_HZ)
+
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"chattts-client\[{extra}\]"):
+        use()
     assert not list(tmp_path.iterdir())
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from chattts_client import (
@@ -10,7 +12,10 @@ from chattts_client import (
     Audio,
     AudioChunk,
     ChatTTSClient,
+    ChatTTSError,
     Health,
+    MetricsSnapshot,
+    ModelInfo,
     NormalizedText,
     Voice,
 )
@@ -20,8 +25,8 @@ from chattts_client._settings import TransportName
 class SyncTwin:
     """Calls a `ChatTTSClient`."""
 
-    def __init__(self, url: str, transport: TransportName = "grpc") -> None:
-        self._arguments: dict[str, Any] = {"url": url, "transport": transport}
+    def __init__(self, url: str, transport: TransportName = "grpc", **settings: Any) -> None:
+        self._arguments: dict[str, Any] = {"url": url, "transport": transport, **settings}
 
     def synthesize(self, text: str, **options: Any) -> Audio:
         with ChatTTSClient(**self._arguments) as client:
@@ -36,6 +41,13 @@ class SyncTwin:
         with ChatTTSClient(**self._arguments) as client, client.stream(text, **options) as stream:
             return next(stream)
 
+    def synthesize_many(self, items: Any, **options: Any) -> Iterator[Audio | ChatTTSError]:
+        with (
+            ChatTTSClient(**self._arguments) as client,
+            contextlib.closing(client.synthesize_many(items, **options)) as audios,
+        ):
+            yield from audios
+
     def normalize(self, text: str, **options: Any) -> NormalizedText:
         with ChatTTSClient(**self._arguments) as client:
             return client.normalize(text, **options)
@@ -43,6 +55,14 @@ class SyncTwin:
     def voices(self, **options: Any) -> tuple[Voice, ...]:
         with ChatTTSClient(**self._arguments) as client:
             return client.voices(**options)
+
+    def models(self, **options: Any) -> tuple[ModelInfo, ...]:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.models(**options)
+
+    def metrics_snapshot(self, **options: Any) -> MetricsSnapshot:
+        with ChatTTSClient(**self._arguments) as client:
+            return client.metrics_snapshot(**options)
 
     def health(self, **options: Any) -> Health:
         with ChatTTSClient(**self._arguments) as client:
@@ -52,8 +72,8 @@ class SyncTwin:
 class AsyncTwin:
     """Calls an `AsyncChatTTSClient` in a loop of its own."""
 
-    def __init__(self, url: str, transport: TransportName = "grpc") -> None:
-        self._arguments: dict[str, Any] = {"url": url, "transport": transport}
+    def __init__(self, url: str, transport: TransportName = "grpc", **settings: Any) -> None:
+        self._arguments: dict[str, Any] = {"url": url, "transport": transport, **settings}
 
     def synthesize(self, text: str, **options: Any) -> Audio:
         async def run() -> Audio:
@@ -78,6 +98,28 @@ class AsyncTwin:
 
         return asyncio.run(run())
 
+    def synthesize_many(self, items: Any, **options: Any) -> Iterator[Audio | ChatTTSError]:
+        with asyncio.Runner() as runner:  # one loop for all the steps
+            client = AsyncChatTTSClient(**self._arguments)
+
+            async def begin() -> AsyncGenerator[Audio | ChatTTSError, None]:
+                return client.synthesize_many(items, **options)
+
+            audios = runner.run(begin())
+
+            async def step() -> Audio | ChatTTSError | None:
+                return await anext(audios, None)
+
+            async def close() -> None:
+                await audios.aclose()
+                await client.close()
+
+            try:
+                while (audio := runner.run(step())) is not None:
+                    yield audio
+            finally:
+                runner.run(close())
+
     def normalize(self, text: str, **options: Any) -> NormalizedText:
         async def run() -> NormalizedText:
             async with AsyncChatTTSClient(**self._arguments) as client:
@@ -89,6 +131,20 @@ class AsyncTwin:
         async def run() -> tuple[Voice, ...]:
             async with AsyncChatTTSClient(**self._arguments) as client:
                 return await client.voices(**options)
+
+        return asyncio.run(run())
+
+    def models(self, **options: Any) -> tuple[ModelInfo, ...]:
+        async def run() -> tuple[ModelInfo, ...]:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.models(**options)
+
+        return asyncio.run(run())
+
+    def metrics_snapshot(self, **options: Any) -> MetricsSnapshot:
+        async def run() -> MetricsSnapshot:
+            async with AsyncChatTTSClient(**self._arguments) as client:
+                return await client.metrics_snapshot(**options)
 
         return asyncio.run(run())
 
