@@ -57,7 +57,9 @@ def streams(server: EmbeddedServer, number_of: int, is_read: bool) -> Iterator[N
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(number_of) as pool:
         opened = []
         for seed in range(number_of):
-            client = stack.enter_context(ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S))
+            client = stack.enter_context(
+                ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0)
+            )
             opened.append(stack.enter_context(client.stream(_LONG_TEXT, **steps(2048, seed))))
         list(pool.map(next, opened))
         is_over = threading.Event()
@@ -78,7 +80,7 @@ def refusals(server: EmbeddedServer, num_probes: int) -> tuple[list[float], Coun
     """Fill the server; return seconds until each refusal, and what the probes were told."""
     seconds, told = [], Counter[str]()
     with (
-        ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S) as client,
+        ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client,
         streams(server, MAX_STREAMS, is_read=False),
     ):
         for _ in range(num_probes):
@@ -97,7 +99,7 @@ def pace(server: EmbeddedServer, is_read: bool) -> tuple[float, int]:
     """Return audio seconds per second of callers beside streams, and the server's bytes then."""
 
     def speak(seed: int) -> float:
-        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S) as client:
+        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client:
             return client.synthesize(_TEXT, **steps(150, seed)).duration_s
 
     assert server.pid is not None

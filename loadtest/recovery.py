@@ -121,7 +121,7 @@ class Callers:
 
     def _listen(self) -> None:
         with (
-            ChatTTSClient(self._server.grpc_url, timeout_s=LIMIT_S) as client,
+            ChatTTSClient(self._server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client,
             client.stream(_LONG_TEXT, **_LONG) as stream,
         ):
             next(stream)
@@ -131,13 +131,13 @@ class Callers:
 
     def _wait_unary(self) -> None:
         url = self._server.http_url
-        with ChatTTSClient(url, transport="http", timeout_s=LIMIT_S) as client:
+        with ChatTTSClient(url, transport="http", timeout_s=LIMIT_S, max_retries=0) as client:
             client.synthesize(_LONG_TEXT, **_LONG)
 
 
 def speak(server: EmbeddedServer) -> npt.NDArray[np.float32]:
     """Return the samples of a short request."""
-    with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S) as client:
+    with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client:
         return client.synthesize("hello", **_SHORT).samples
 
 

@@ -71,7 +71,7 @@ def running(repository: Path) -> Iterator[tuple[EmbeddedServer, ChatTTSClient]]:
     server = EmbeddedServer(repository)
     server.start()
     try:
-        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S) as client:
+        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client:
             yield server, client
     finally:
         server.kill()

@@ -57,8 +57,10 @@ class Traffic:
     def _call(self, first: int) -> None:
         kinds = itertools.cycle((_stream, _stream, _once, _cut, _leave, _wrong, _unreadable))
         with (
-            ChatTTSClient(self._grpc_url, timeout_s=_LIMIT_S) as grpc,
-            ChatTTSClient(self._http_url, transport="http", timeout_s=_LIMIT_S) as http,
+            ChatTTSClient(self._grpc_url, timeout_s=_LIMIT_S, max_retries=0) as grpc,
+            ChatTTSClient(
+                self._http_url, transport="http", timeout_s=_LIMIT_S, max_retries=0
+            ) as http,
         ):
             for seed, kind in enumerate(itertools.islice(kinds, first, None), first):
                 if self._has_to_end.is_set():

@@ -49,7 +49,7 @@ class StreamCaller:
     """Reads the pieces of a gRPC stream as they come."""
 
     def __init__(self, url: str) -> None:
-        self._client = ChatTTSClient(url, timeout_s=LIMIT_S)
+        self._client = ChatTTSClient(url, timeout_s=LIMIT_S, max_retries=0)
 
     def speak(self, text: Text, seed: int) -> Playback:
         """Ask for a text and wait for its last piece."""
@@ -71,7 +71,7 @@ class HttpCaller:
     """Asks over HTTP: one answer, and one connection, per request."""
 
     def __init__(self, url: str) -> None:
-        self._client = ChatTTSClient(url, transport="http", timeout_s=LIMIT_S)
+        self._client = ChatTTSClient(url, transport="http", timeout_s=LIMIT_S, max_retries=0)
 
     def speak(self, text: Text, seed: int) -> Playback:
         """Ask for a text and wait for the whole of it."""

@@ -1,8 +1,6 @@
-"""A repository that takes more requests at once than run in the load test.
+"""A repository that takes as many requests at once as run in the load test.
 
-A caller that asks again on its last response meets a server that has not yet put the request down:
-with exactly `max_streams` callers, some are refused now and then. perf_analyzer ends at the first
-refusal, and users that wait after one are fewer at once.
+perf_analyzer ends at the first refusal, and users that wait after one are fewer at once.
 """
 
 from __future__ import annotations
@@ -14,20 +12,20 @@ _PATTERN = re.compile(r'(key: "max_streams" value: { string_value: )"(\d+)"')
 
 
 def with_room(repository: Path, folder: Path, most: int) -> Path:
-    """Return a repository with room for `most` callers who come back at once.
+    """Return a repository with room for `most` callers.
 
     Args:
         repository: as it was built; it stays as it is.
         folder: new or as an earlier call left it; gets config.pbtxt files and links to the rest.
         most: requests at once.
     """
-    if max_streams_of(repository) > most:
+    if max_streams_of(repository) >= most:
         return repository
     for model in sorted(path for path in repository.iterdir() if path.is_dir()):
         copy = folder / model.name
         copy.mkdir(parents=True, exist_ok=True)
         config = (model / "config.pbtxt").read_text(encoding="utf-8")
-        text = _PATTERN.sub(rf'\1"{2 * most}"', config) if model.name == "chattts" else config
+        text = _PATTERN.sub(rf'\1"{most}"', config) if model.name == "chattts" else config
         (copy / "config.pbtxt").write_text(text, encoding="utf-8")
         for version in (path for path in model.iterdir() if path.is_dir()):
             link = copy / version.name

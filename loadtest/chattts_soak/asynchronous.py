@@ -86,7 +86,7 @@ async def burst(
         else:
             tally.add(BURST, Outcome.OK)
 
-    async with AsyncChatTTSClient(url, timeout_s=LIMIT_S) as client:
+    async with AsyncChatTTSClient(url, timeout_s=LIMIT_S, max_retries=0) as client:
         await asyncio.gather(*(ask(chance.choice((1, 2, 3))) for _ in range(num_requests)))
 
 

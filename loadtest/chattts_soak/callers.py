@@ -47,8 +47,10 @@ class Target:
     def connect(cls, grpc_url: str, http_url: str) -> Iterator[Target]:
         """Open the connections; they close with the block."""
         with (
-            ChatTTSClient(grpc_url, timeout_s=LIMIT_S) as grpc,
-            ChatTTSClient(http_url, transport="http", timeout_s=LIMIT_S) as over_http,
+            ChatTTSClient(grpc_url, timeout_s=LIMIT_S, max_retries=0) as grpc,
+            ChatTTSClient(
+                http_url, transport="http", timeout_s=LIMIT_S, max_retries=0
+            ) as over_http,
             triton.InferenceServerClient(grpc_url) as raw,
         ):
             yield cls(grpc_url, http_url, grpc, over_http, raw)

@@ -65,7 +65,7 @@ def at_the_end(target: Target, repertoire: Repertoire, chance: Random) -> Outcom
 def close_connection(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
     """Close a connection with three streams on it."""
     utterances = [chance.choice(repertoire.short) for _ in range(3)]
-    client = ChatTTSClient(target.grpc_url, timeout_s=LIMIT_S)
+    client = ChatTTSClient(target.grpc_url, timeout_s=LIMIT_S, max_retries=0)
     try:
         streams = [_open(client, utterance) for utterance in utterances]
         _read_some(streams[0], utterances[0], chance)
@@ -77,7 +77,10 @@ def close_connection(target: Target, repertoire: Repertoire, chance: Random) -> 
 def lose_connection(target: Target, repertoire: Repertoire, chance: Random) -> Outcome:
     """Have the connection reset without a word in the middle of a stream."""
     utterance = chance.choice(repertoire.long)
-    with Relay(target.grpc_url) as relay, ChatTTSClient(relay.url, timeout_s=LIMIT_S) as client:
+    with (
+        Relay(target.grpc_url) as relay,
+        ChatTTSClient(relay.url, timeout_s=LIMIT_S, max_retries=0) as client,
+    ):
         stream = _open(client, utterance)
         _read_some(stream, utterance, chance)
         relay.sever()

@@ -114,7 +114,7 @@ class _Soak:
         self._watch = Watch(server)
         self._started_s = time.monotonic()
         self._line_due_s = LINE_EVERY_S
-        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S) as client:
+        with ChatTTSClient(server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client:
             built = Built(options.repository)
             self._repertoire = Repertoire.speak(client, built.context_steps)
 
@@ -169,7 +169,7 @@ class _Soak:
     def _speak_again(self) -> None:
         """Compare the references with what the server makes of them now."""
         try:
-            with ChatTTSClient(self._server.grpc_url, timeout_s=LIMIT_S) as client:
+            with ChatTTSClient(self._server.grpc_url, timeout_s=LIMIT_S, max_retries=0) as client:
                 for utterance in self._repertoire.all:
                     audio = client.synthesize(utterance.text, **utterance.options)
                     utterance.check_whole(audio.samples)

@@ -155,8 +155,10 @@ class Traffic:
 
     async def _run_tasks(self) -> None:
         async with (
-            AsyncChatTTSClient(self._target.grpc_url, timeout_s=LIMIT_S) as grpc,
-            AsyncChatTTSClient(self._target.http_url, transport="http", timeout_s=LIMIT_S) as http,
+            AsyncChatTTSClient(self._target.grpc_url, timeout_s=LIMIT_S, max_retries=0) as grpc,
+            AsyncChatTTSClient(
+                self._target.http_url, transport="http", timeout_s=LIMIT_S, max_retries=0
+            ) as http,
         ):
             tasks = [self._task(grpc, self._async_deck) for _ in range(self._volume.num_tasks)]
             http_task = self._task(http, self._async_http_deck)

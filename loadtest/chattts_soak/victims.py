@@ -46,7 +46,7 @@ def victim(
             url = relay.url
         elif way == "gRPC deadline":
             limit_s = stay_s
-        client = stack.enter_context(ChatTTSClient(url))
+        client = stack.enter_context(ChatTTSClient(url, max_retries=0))
         stream = client.stream(text, timeout_s=limit_s, **options)
         next(stream)
         if way == "connection lost":

@@ -27,7 +27,7 @@ def listen(url: str, seed: int, has_begun: threading.Event) -> int:
     """Return the samples of one long stream."""
     num_samples = 0
     with (
-        ChatTTSClient(url, timeout_s=LIMIT_S) as client,
+        ChatTTSClient(url, timeout_s=LIMIT_S, max_retries=0) as client,
         client.stream(
             "hello world. " * SEGMENTS, seed=seed, min_new_tokens=STEPS, max_new_tokens=STEPS
         ) as stream,
@@ -41,7 +41,7 @@ def listen(url: str, seed: int, has_begun: threading.Event) -> int:
 
 def ask_unary(url: str) -> int:
     """Return the samples of one long answer over HTTP."""
-    with ChatTTSClient(url, transport="http", timeout_s=LIMIT_S) as client:
+    with ChatTTSClient(url, transport="http", timeout_s=LIMIT_S, max_retries=0) as client:
         text = "hello world. " * SEGMENTS
         audio = client.synthesize(text, seed=1, min_new_tokens=STEPS, max_new_tokens=STEPS)
         return len(audio.samples)
@@ -68,7 +68,10 @@ def test_stop_finishes_what_runs_and_refuses_what_comes(
 ) -> None:
     server = server_factory(tiny_repository, exit_timeout_s=EXIT_TIMEOUT_S)
     begun = [threading.Event() for _ in range(NUM_STREAMS)]
-    with ThreadPoolExecutor(NUM_STREAMS + 2) as threads, ChatTTSClient(server.grpc_url) as client:
+    with (
+        ThreadPoolExecutor(NUM_STREAMS + 2) as threads,
+        ChatTTSClient(server.grpc_url, max_retries=0) as client,
+    ):
         url = server.grpc_url
         streams = [threads.submit(listen, url, seed, event) for seed, event in enumerate(begun)]
         unary = threads.submit(ask_unary, server.http_url)
@@ -82,5 +85,5 @@ def test_stop_finishes_what_runs_and_refuses_what_comes(
         assert [stream.result(LIMIT_S) for stream in streams] == [SAMPLES] * NUM_STREAMS
         assert unary.result(LIMIT_S) == SAMPLES
         assert stopping.result(LIMIT_S) == 0
-    with pytest.raises(ServerUnavailableError), ChatTTSClient(url) as client:
+    with pytest.raises(ServerUnavailableError), ChatTTSClient(url, max_retries=0) as client:
         client.synthesize("hello")

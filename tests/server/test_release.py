@@ -121,10 +121,10 @@ def test_streams_live_through_publish_and_rollback(
     repository: Path, server_factory: ServerFactory
 ) -> None:
     server = server_factory(repository)
-    http = ChatTTSClient(server.http_url, transport="http", timeout_s=WAIT_S)
+    http = ChatTTSClient(server.http_url, transport="http", timeout_s=WAIT_S, max_retries=0)
     with (
         ThreadPoolExecutor(NUM_STREAMS + NUM_UNARY) as threads,
-        ChatTTSClient(server.grpc_url, timeout_s=WAIT_S) as client,
+        ChatTTSClient(server.grpc_url, timeout_s=WAIT_S, max_retries=0) as client,
     ):
 
         def speak(number: int) -> Audio:
@@ -235,7 +235,7 @@ def test_a_version_that_cannot_speak_is_refused_and_nobody_notices(
     repository: Path, server_factory: ServerFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = server_factory(repository)
-    with ThreadPoolExecutor(1) as thread, ChatTTSClient(server.grpc_url) as client:
+    with ThreadPoolExecutor(1) as thread, ChatTTSClient(server.grpc_url, max_retries=0) as client:
         reference = client.synthesize(TEXT, seed=1, **LONG)
         for damage, reason in BROKEN.items():
             write_broken(repository, damage, source=2)
@@ -267,7 +267,7 @@ def test_a_stream_that_outlives_the_limit_is_not_cut_and_the_command_goes_on(
     repository: Path, server_factory: ServerFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = server_factory(repository)
-    with ThreadPoolExecutor(1) as thread, ChatTTSClient(server.grpc_url) as client:
+    with ThreadPoolExecutor(1) as thread, ChatTTSClient(server.grpc_url, max_retries=0) as client:
         reference = client.synthesize("hello world. ", seed=1, **LONG)  # the first segment
         long_text = TEXT * 8
         speech = thread.submit(client.synthesize, long_text, seed=1, **LONG)

@@ -96,7 +96,9 @@ def test_container_comes_back_and_drains(container: Container) -> None:
     assert second != first
 
     with (
-        ChatTTSClient(f"127.0.0.1:{container.ports.grpc}", timeout_s=DEADLINE_S) as client,
+        ChatTTSClient(
+            f"127.0.0.1:{container.ports.grpc}", timeout_s=DEADLINE_S, max_retries=0
+        ) as client,
         client.stream(
             "hello world. " * 4, seed=1, min_new_tokens=300, max_new_tokens=300
         ) as stream,
