@@ -29,12 +29,17 @@ STUB_TIMEOUT_S = 120
 EXIT_TIMEOUT_S = 30
 """Seconds that the server waits for running requests after SIGTERM."""
 
+SHARED_MEMORY_BYTES = 4 * 2**20
+"""What a Python model's process shares with the server from the start. The region grows by steps
+and never shrinks; with this it does not under full load."""
+
 SHARED_FLAGS = (
     *model_control.FLAGS,
     "--disable-auto-complete-config",
     f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
     f"--backend-config=python,thread-pool-size={THREAD_POOL_SIZE}",
     f"--backend-config=python,stub-timeout-seconds={STUB_TIMEOUT_S}",
+    f"--backend-config=python,shm-default-byte-size={SHARED_MEMORY_BYTES}",
 )
 """Flags that the embedded server and docker-compose.yml have in common (a test compares)."""
 
