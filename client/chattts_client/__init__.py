@@ -12,8 +12,9 @@ from ._exceptions import (
     ServerError,
     ServerUnavailableError,
 )
-from ._health import Health
+from ._health import Health, ModelInfo
 from ._limits import RateLimit
+from ._metrics import MetricSample, MetricsSnapshot
 from ._settings import Tls
 from ._stream import AsyncSpeechStream, SpeechStream
 from ._types import (
@@ -39,6 +40,9 @@ __all__ = [
     "ChatTTSError",
     "Health",
     "InvalidRequestError",
+    "MetricSample",
+    "MetricsSnapshot",
+    "ModelInfo",
     "NormalizedText",
     "ProtocolError",
     "RateLimit",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ._exceptions import ProtocolError
 from ._json import JsonObject, get, get_list, get_number, get_optional_number, parse_object
+from ._protocol import CONTRACT
 from ._types import (
     AlignedSpan,
     AudioChunk,
@@ -52,6 +53,26 @@ def read_voices(read: Reader) -> tuple[Voice, ...]:
         ProtocolError: the metadata has no well-formed list of voices.
     """
     return tuple(_read_voice(entry) for entry in get_list(_read_metadata(read), "voices", dict))
+
+
+def read_facts(read: Reader | None) -> JsonObject:
+    """Decode the answer to `health_request`, whatever contract it follows.
+
+    Raises:
+        ProtocolError: there is none, or its metadata is no object.
+    """
+    if read is None:
+        raise ProtocolError("no response")
+    return parse_object(_scalar(read, "metadata"))
+
+
+def read_json_facts(content: bytes) -> JsonObject:
+    """Decode the answer to HEALTH_JSON, as `read_facts`.
+
+    Raises:
+        ProtocolError: it is no object, or its metadata is none.
+    """
+    return parse_object(get(parse_object(content), "metadata", str))
 
 
 def _read_voice(entry: JsonObject) -> Voice:
@@ -151,7 +172,18 @@ def _read_samples(read: Reader) -> Samples:
 
 
 def _read_metadata(read: Reader) -> JsonObject:
-    return parse_object(_scalar(read, "metadata"))
+    metadata = parse_object(_scalar(read, "metadata"))
+    if mismatch := contract_mismatch(metadata):
+        raise ProtocolError(mismatch, hint="Install the chattts-client that fits the server.")
+    return metadata
+
+
+def contract_mismatch(metadata: JsonObject) -> str:
+    """Why this client does not understand the server; empty if it does, or an old one is silent."""
+    theirs = metadata.get("contract", CONTRACT)
+    if theirs == CONTRACT:
+        return ""
+    return f"the server speaks contract {theirs!r}, this client contract {CONTRACT}"
 
 
 def read_summary(metadata: JsonObject) -> Summary:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, overload
 
 from ._answers import Reader, read_dry_run, read_voices
 from ._cache import Shelf
-from ._exceptions import RequestTimeoutError, ServerUnavailableError
-from ._health import Health
+from ._exceptions import ChatTTSError
+from ._health import Health, ModelInfo, answered, async_answered, find_health, find_models
+from ._many import DEFAULT_CONCURRENCY, Item, Plan, Progress, speak_many, speak_many_async
+from ._metrics import MetricsSnapshot, fetch_metrics
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._settings import ClientSettings
 from ._stream import AsyncSpeechStream, SpeechStream, ask, ask_async
@@ -18,11 +22,16 @@ from ._types import UNSET, Audio, NormalizedText, SpeechOptions, Unset, Voice
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+T = TypeVar("T")
+Read: TypeAlias = Callable[[Reader], T]
+"""Decodes the response of a request that has exactly one."""
+
 
 class ChatTTSClient(ClientSettings):
     """Speaks through a ChatTTS server; safe for use by several threads.
 
-    Every call ends within `timeout_s`, and raises `ChatTTSError` when it fails.
+    Every call ends within `timeout_s`, and raises `ChatTTSError` when it fails. After a fork the
+    child needs a client of its own: this one raises RuntimeError there.
     """
 
     _transport: Transport
@@ -50,6 +59,66 @@ class ChatTTSClient(ClientSettings):
         request = speech_request(text, options, stream=False)
         with self._start(request, timeout_s) as stream:
             return stream.result()
+
+    @overload
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: Literal[False] = False,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> Generator[Audio, None, None]: ...
+
+    @overload
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: bool,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> Generator[Audio | ChatTTSError, None, None]: ...
+
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: bool = False,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> Generator[Audio | ChatTTSError, None, None]:
+        """Speak many texts at once and give their utterances in the order of the texts.
+
+        Nothing is sent before the first one is asked for. Leaving early stops the rest on the
+        server; `contextlib.closing` around the generator says when.
+
+        Args:
+            items: texts, or pairs of a text and options of its own; read only a little ahead.
+            concurrency: how many are spoken at once.
+            on_progress: takes how many have ended so far, well or not; called between the results.
+            return_errors: True gives an error in the place of its utterance. False raises it when
+                its turn has come, and stops the rest.
+            timeout_s: seconds for each utterance, from its start; None = no limit. Default: the
+                client's.
+            options: for all texts; see `SpeechOptions`.
+
+        Raises:
+            InvalidRequestError: a wrong argument, at once.
+            ChatTTSError: see its subclasses; while iterating.
+        """
+        self._limit(timeout_s)
+        plan = Plan(items, dict(options), concurrency, on_progress, return_errors)
+        return speak_many(
+            plan,
+            lambda text, own: self._start(speech_request(text, own, stream=False), timeout_s),
+        )
 
     def stream(
         self,
@@ -90,7 +159,7 @@ class ChatTTSClient(ClientSettings):
         Raises:
             ChatTTSError: see its subclasses.
         """
-        return read_dry_run(self._ask(dry_run_request(text, options), timeout_s))
+        return self._ask(dry_run_request(text, options), read_dry_run, timeout_s)
 
     def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
@@ -104,25 +173,50 @@ class ChatTTSClient(ClientSettings):
         Raises:
             ChatTTSError: see its subclasses.
         """
-        return read_voices(self._ask(voices_request(model_version), timeout_s))
+        return self._ask(voices_request(model_version), read_voices, timeout_s)
+
+    def models(self, *, timeout_s: float | None | Unset = UNSET) -> tuple[ModelInfo, ...]:
+        """The models of this project that the server has, each version by itself.
+
+        Args:
+            timeout_s: seconds for all questions together; None = no limit. Default: the client's.
+
+        Raises:
+            ChatTTSError: see its subclasses.
+        """
+        patience = self._patience(timeout_s)
+        return answered(find_models(), lambda asked: self._transport.ask(asked, patience.left_s()))
 
     def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
         """Whether a server answers, would speak now, and follows this client's contract.
 
         Args:
-            timeout_s: seconds for this call; None = no limit. Default: the client's.
+            timeout_s: seconds for all questions together; None = no limit. Default: the client's.
 
         Raises:
             InvalidRequestError: `timeout_s` is wrong; a server that is not there raises nothing.
         """
-        try:
-            return _health(self.url, self._transport.is_ready(self._limit(timeout_s)))
-        except (ServerUnavailableError, RequestTimeoutError):
-            return _health(self.url, False)
+        patience = self._patience(timeout_s)
+        return answered(
+            find_health(self.url), lambda asked: self._transport.ask(asked, patience.left_s())
+        )
+
+    def metrics_snapshot(self, *, timeout_s: float | None | Unset = UNSET) -> MetricsSnapshot:
+        """What the server's metrics say now; asked at `metrics_url` over plain HTTP.
+
+        Args:
+            timeout_s: seconds for this call; None = no limit. Default: the client's.
+
+        Raises:
+            ChatTTSError: see its subclasses.
+        """
+        return fetch_metrics(self.metrics_url, self._limit(timeout_s))
 
     def close(self) -> None:
         """Give back the connection; running requests are cancelled."""
-        self._transport.close()
+        if not self._is_inherited:
+            self._transport.close()
+        self._is_closed = True
 
     def __enter__(self) -> ChatTTSClient:
         return self
@@ -139,17 +233,32 @@ class ChatTTSClient(ClientSettings):
         patience, shelf = self._patience(timeout_s), Shelf(self.cache, request)
         return SpeechStream(self._transport, request, patience, shelf)
 
-    def _ask(self, request: SpeechRequest, timeout_s: float | None | Unset) -> Reader:
-        return ask(self._transport, request, self._patience(timeout_s))
+    def _ask(self, request: SpeechRequest, read: Read[T], timeout_s: float | None | Unset) -> T:
+        try:
+            return read(ask(self._transport, request, self._patience(timeout_s)))
+        except ChatTTSError as error:
+            error.request_id = error.request_id or request.request_id
+            raise
 
 
 class AsyncChatTTSClient(ClientSettings):
-    """The asynchronous twin of `ChatTTSClient`; belongs to the event loop of its first call."""
+    """The asynchronous twin of `ChatTTSClient`; belongs to the event loop of its first call.
+
+    In another loop, or in the child of a fork, it raises RuntimeError.
+    """
 
     _transport: AsyncTransport
 
     def _open(self) -> None:
         self._transport = open_async_transport(self.transport, self._endpoint)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def _check_caller(self) -> None:
+        super()._check_caller()
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise RuntimeError("the client belongs to another event loop; make one in each loop")
+        self._loop = loop
 
     async def synthesize(
         self,
@@ -162,6 +271,51 @@ class AsyncChatTTSClient(ClientSettings):
         request = speech_request(text, options, stream=False)
         async with self._start(request, timeout_s) as stream:
             return await stream.result()
+
+    @overload
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: Literal[False] = False,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> AsyncGenerator[Audio, None]: ...
+
+    @overload
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: bool,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> AsyncGenerator[Audio | ChatTTSError, None]: ...
+
+    def synthesize_many(
+        self,
+        items: Iterable[Item],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        on_progress: Progress | None = None,
+        return_errors: bool = False,
+        timeout_s: float | None | Unset = UNSET,
+        **options: Unpack[SpeechOptions],
+    ) -> AsyncGenerator[Audio | ChatTTSError, None]:
+        """Speak many texts at once, in their order; see `ChatTTSClient.synthesize_many`.
+
+        Leaving early stops the rest once the generator is closed: `contextlib.aclosing` does so.
+        """
+        self._limit(timeout_s)
+        plan = Plan(items, dict(options), concurrency, on_progress, return_errors)
+        return speak_many_async(
+            plan,
+            lambda text, own: self._start(speech_request(text, own, stream=False), timeout_s),
+        )
 
     def stream(
         self,
@@ -184,24 +338,37 @@ class AsyncChatTTSClient(ClientSettings):
         **options: Unpack[SpeechOptions],
     ) -> NormalizedText:
         """How a text would be spoken; see `ChatTTSClient.normalize`."""
-        return read_dry_run(await self._ask(dry_run_request(text, options), timeout_s))
+        return await self._ask(dry_run_request(text, options), read_dry_run, timeout_s)
 
     async def voices(
         self, *, timeout_s: float | None | Unset = UNSET, model_version: str = ""
     ) -> tuple[Voice, ...]:
         """The voices that the server knows by name; see `ChatTTSClient.voices`."""
-        return read_voices(await self._ask(voices_request(model_version), timeout_s))
+        return await self._ask(voices_request(model_version), read_voices, timeout_s)
+
+    async def models(self, *, timeout_s: float | None | Unset = UNSET) -> tuple[ModelInfo, ...]:
+        """The models of this project that the server has; see `ChatTTSClient.models`."""
+        patience = self._patience(timeout_s)
+        return await async_answered(
+            find_models(), lambda asked: self._transport.ask(asked, patience.left_s())
+        )
 
     async def health(self, *, timeout_s: float | None | Unset = UNSET) -> Health:
         """Whether a server answers and would speak now; see `ChatTTSClient.health`."""
-        try:
-            return _health(self.url, await self._transport.is_ready(self._limit(timeout_s)))
-        except (ServerUnavailableError, RequestTimeoutError):
-            return _health(self.url, False)
+        patience = self._patience(timeout_s)
+        return await async_answered(
+            find_health(self.url), lambda asked: self._transport.ask(asked, patience.left_s())
+        )
+
+    async def metrics_snapshot(self, *, timeout_s: float | None | Unset = UNSET) -> MetricsSnapshot:
+        """What the server's metrics say now; see `ChatTTSClient.metrics_snapshot`."""
+        return await asyncio.to_thread(fetch_metrics, self.metrics_url, self._limit(timeout_s))
 
     async def close(self) -> None:
         """Give back the connections; running requests are cancelled."""
-        await self._transport.close()
+        if not self._is_inherited:
+            await self._transport.close()
+        self._is_closed = True
 
     async def __aenter__(self) -> AsyncChatTTSClient:
         return self
@@ -218,17 +385,11 @@ class AsyncChatTTSClient(ClientSettings):
         patience, shelf = self._patience(timeout_s), Shelf(self.cache, request)
         return AsyncSpeechStream(self._transport, request, patience, shelf)
 
-    async def _ask(self, request: SpeechRequest, timeout_s: float | None | Unset) -> Reader:
-        return await ask_async(self._transport, request, self._patience(timeout_s))
-
-
-def _health(url: str, is_ready: bool) -> Health:
-    return Health(
-        url=url,
-        live=is_ready,
-        ready=is_ready,
-        reason="" if is_ready else "no ready model answers",
-        server_version="",
-        contract=0,
-        compatible=True,
-    )
+    async def _ask(
+        self, request: SpeechRequest, read: Read[T], timeout_s: float | None | Unset
+    ) -> T:
+        try:
+            return read(await ask_async(self._transport, request, self._patience(timeout_s)))
+        except ChatTTSError as error:
+            error.request_id = error.request_id or request.request_id
+            raise

@@ -184,7 +184,7 @@ _CASES = (
         "Try again, or ask another server: this one is ending or starting.",
     ),
     _case(
-        r"\bcertificate[_ ]verify[_ ]failed\b|\bssl handshake\b|\bhandshake failed\b|\bssl[_:]",
+        r"certificate[_ ]verify[_ ]failed|handshake failed|\[ssl\b|\bssl_error",
         "Check tls: the server is not encrypted, or its certificate is not trusted.",
         retryable=False,
     ),
@@ -194,7 +194,7 @@ _CASES = (
         "Check the host in url: its name is not known here.",
     ),
     _case(
-        r"\bconnection refused\b",
+        r"\bconnection refused\b|\bconnect call failed\b",
         "Check url, and that the server runs: nothing listens there.",
     ),
 )

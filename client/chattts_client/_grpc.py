@@ -14,76 +14,91 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import threading
-import uuid
-from collections.abc import AsyncIterator
+import time
+from pathlib import Path
 from typing import Any
 
 import grpc
-from tritonclient.grpc import InferResult, service_pb2
 from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
-from tritonclient.utils import serialize_byte_tensor
 
-from ._answers import Reader
-from ._exceptions import (
-    ChatTTSError,
-    ProtocolError,
-    RequestCancelledError,
-    error_from_status,
-    error_in_stream,
-)
-from ._protocol import (
-    CODE_IN_ERRORS,
-    STOP,
-    STOP_KEY,
-    STOP_LIMIT_S,
-    STREAMING_MODEL,
-    InputTensor,
-    SpeechRequest,
-)
-from ._settings import Endpoint
+from . import _grpc_messages as messages
+from ._answers import Reader, read_facts
+from ._exceptions import error_in_stream
+from ._json import JsonObject
+from ._protocol import STOP_LIMIT_S, Question, SpeechRequest, health_request
+from ._settings import Endpoint, Tls
 
-# A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB. And equal
-# channels of a process would share one connection, which a load balancer gives to one server.
 _CHANNEL_OPTIONS = (
+    # Equal channels of a process would share one connection, which a load balancer gives to one
+    # server.
     ("grpc.use_local_subchannel_pool", 1),
+    # A whole utterance is one message (96 kB per second); gRPC's default limit is 4 MiB.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
+    # A connection that has died unseen is found while a request waits on it. Not sooner: Triton
+    # closes connections that ping more often than every 300 s while nothing is sent.
+    ("grpc.keepalive_time_ms", 310_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A server that restarts is back within seconds; gRPC would wait for up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
 )
+_POLL_INTERVAL_S = 0.005
 
 
 class GrpcTransport:
     """One connection to a server; safe for use by several threads."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._channel = grpc.insecure_channel(endpoint.url, options=_CHANNEL_OPTIONS)
+        self._channel = _channel(grpc, endpoint, _credentials(endpoint.tls))
         self._stub = GRPCInferenceServiceStub(self._channel)
+        self._headers = endpoint.headers
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> GrpcCall:
         """Send a request; errors show when the answer is received."""
-        message = _message(request)
-        call = self._stub.ModelStreamInfer(iter((message,)), timeout=timeout_s)
-        return GrpcCall(call, message, self._stub)
+        message = messages.infer_message(request)
+        call = self._infer(message, timeout_s)
+        return GrpcCall(call, message, self)
 
-    def is_ready(self, timeout_s: float | None) -> bool:
-        """Ask whether the model is ready; a refused connection raises."""
+    def stop(self, message: Any) -> None:
+        """Ask for the end of the request which `message` started; returns when it was heard."""
+        for _ in self._infer(messages.stop_message(message), STOP_LIMIT_S):
+            pass
+
+    def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
+        """Ask about the server or a model; its answer has the keys of `Question`."""
+        if asked.about == "facts":
+            call = self.start(health_request(asked.version), timeout_s)
+            facts = read_facts(call.receive())
+            call.receive()  # its end: a call that is left open keeps memory of server 2.51
+            return facts
+        name, message = messages.question(asked)
         try:
-            return bool(self._stub.ModelReady(_ready_message(), timeout=timeout_s).ready)
+            found = getattr(self._stub, name)(message, timeout=timeout_s, metadata=self._headers)
         except grpc.RpcError as error:
-            raise _error(error, "") from error
+            raise messages.call_error(error, "") from error
+        return messages.reply(asked, found)
 
     def close(self) -> None:
         """Close the connection; running requests are cancelled."""
         self._channel.close()
 
+    def _infer(self, message: Any, timeout_s: float | None) -> Any:
+        return self._stub.ModelStreamInfer(
+            iter((message,)), timeout=timeout_s, metadata=self._headers
+        )
+
 
 class GrpcCall:
     """One running request."""
 
-    def __init__(self, call: Any, message: Any, stub: Any) -> None:
+    def __init__(self, call: Any, message: Any, transport: GrpcTransport) -> None:
         self._call = call
         self._message = message
-        self._stub = stub
+        self._transport = transport
         self._is_stopped = False
 
     def receive(self) -> Reader | None:
@@ -92,17 +107,23 @@ class GrpcCall:
         try:
             response = next(self._call, None)
             if self._is_stopped:  # by another thread
-                raise _closed(request_id)
+                raise messages.closed(request_id)
             if response is not None and response.error_message:
                 self._read_to_the_end()
                 raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise _error(error, request_id) from error
-        return None if response is None else _reader(response)
+            raise messages.call_error(error, request_id) from error
+        return None if response is None else messages.reader(response)
 
     def _read_to_the_end(self) -> None:
-        for _ in self._call:
-            pass
+        is_over = False
+        while not is_over:
+            try:
+                is_over = next(self._call, None) is None
+            except ValueError:
+                # An interrupt (Ctrl-C) or another thread has left a read under way, and gRPC
+                # allows one at a time.
+                time.sleep(_POLL_INTERVAL_S)
 
     def stop(self) -> None:
         """Stop the request and wait until it has ended; does nothing once it has."""
@@ -112,8 +133,7 @@ class GrpcCall:
         limit = threading.Timer(STOP_LIMIT_S, self._call.cancel)
         limit.start()
         with contextlib.suppress(grpc.RpcError):  # nobody waits for the answer any more
-            for _ in self._stub.ModelStreamInfer(iter((_stop(self._message),))):
-                pass
+            self._transport.stop(self._message)
             self._read_to_the_end()
         limit.cancel()
         self._call.cancel()
@@ -123,24 +143,35 @@ class AsyncGrpcTransport:
     """The asynchronous twin; belongs to the event loop of its first request."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._url = endpoint.url
+        self._endpoint = endpoint
+        self._credentials = _credentials(endpoint.tls)
         self._channel: Any = None
         self._stub: Any = None
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncGrpcCall:
         """Send a request; errors show when the answer is received."""
-        stub, message = self._connect(), _message(request)
-        return AsyncGrpcCall(
-            stub.ModelStreamInfer(_once(message), timeout=timeout_s), message, stub
-        )
+        message = messages.infer_message(request)
+        return AsyncGrpcCall(self._infer(message, timeout_s), message, self)
 
-    async def is_ready(self, timeout_s: float | None) -> bool:
-        """Ask whether the model is ready; a refused connection raises."""
+    async def stop(self, message: Any) -> None:
+        """Ask for the end of the request which `message` started; returns when it was heard."""
+        async for _ in self._infer(messages.stop_message(message), STOP_LIMIT_S):
+            pass
+
+    async def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
+        """Ask about the server or a model; its answer has the keys of `Question`."""
+        if asked.about == "facts":
+            call = self.start(health_request(asked.version), timeout_s)
+            facts = read_facts(await call.receive())
+            await call.receive()  # its end: as in the synchronous twin
+            return facts
+        name, message = messages.question(asked)
+        method = getattr(self._connect(), name)
         try:
-            reply = await self._connect().ModelReady(_ready_message(), timeout=timeout_s)
+            found = await method(message, timeout=timeout_s, metadata=self._endpoint.headers)
         except grpc.RpcError as error:
-            raise _error(error, "") from error
-        return bool(reply.ready)
+            raise messages.call_error(error, "") from error
+        return messages.reply(asked, found)
 
     async def close(self) -> None:
         """Close the connection; running requests are cancelled."""
@@ -150,18 +181,23 @@ class AsyncGrpcTransport:
     def _connect(self) -> Any:
         # NOTE: an asyncio channel binds to the running loop, so it is made inside one.
         if self._stub is None:
-            self._channel = grpc.aio.insecure_channel(self._url, options=_CHANNEL_OPTIONS)
+            self._channel = _channel(grpc.aio, self._endpoint, self._credentials)
             self._stub = GRPCInferenceServiceStub(self._channel)
         return self._stub
+
+    def _infer(self, message: Any, timeout_s: float | None) -> Any:
+        return self._connect().ModelStreamInfer(
+            messages.once(message), timeout=timeout_s, metadata=self._endpoint.headers
+        )
 
 
 class AsyncGrpcCall:
     """One running request."""
 
-    def __init__(self, call: Any, message: Any, stub: Any) -> None:
+    def __init__(self, call: Any, message: Any, transport: AsyncGrpcTransport) -> None:
         self._call = call
         self._message = message
-        self._stub = stub
+        self._transport = transport
         self._is_stopped = False
         self._reading = asyncio.Lock()
 
@@ -172,21 +208,26 @@ class AsyncGrpcCall:
             async with self._reading:
                 response = await self._call.read()
                 if self._is_stopped:  # by another task
-                    raise _closed(request_id)
+                    raise messages.closed(request_id)
                 if response is not grpc.aio.EOF and response.error_message:
                     await self._read_to_the_end()
                     raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise _error(error, request_id) from error
+            raise messages.call_error(error, request_id) from error
         except asyncio.CancelledError:
             if not self._is_stopped:  # the task was cancelled, not the request
                 raise
-            raise _closed(request_id) from None
-        return None if response is grpc.aio.EOF else _reader(response)
+            raise messages.closed(request_id) from None
+        return None if response is grpc.aio.EOF else messages.reader(response)
 
     async def _read_to_the_end(self) -> None:
         while await self._call.read() is not grpc.aio.EOF:
             pass
+
+    async def _stop_and_read(self) -> None:
+        await self._transport.stop(self._message)
+        async with self._reading:
+            await self._read_to_the_end()
 
     async def stop(self) -> None:
         """Stop the request and wait until it has ended; does nothing once it has."""
@@ -194,12 +235,8 @@ class AsyncGrpcCall:
         if self._call.done():
             return
         try:
-            with contextlib.suppress(grpc.RpcError, TimeoutError):
-                async with asyncio.timeout(STOP_LIMIT_S):
-                    async for _ in self._stub.ModelStreamInfer(_once(_stop(self._message))):
-                        pass
-                    async with self._reading:
-                        await self._read_to_the_end()
+            with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._stop_and_read(), STOP_LIMIT_S)
         finally:
             self._call.cancel()
 
@@ -209,55 +246,24 @@ class AsyncGrpcCall:
         self._call.cancel()
 
 
-async def _once(message: Any) -> AsyncIterator[Any]:
-    yield message
+def _channel(kind: Any, endpoint: Endpoint, credentials: Any) -> Any:
+    """A channel of grpc or grpc.aio; nothing is sent yet."""
+    if credentials is None:
+        return kind.insecure_channel(endpoint.url, options=_CHANNEL_OPTIONS)
+    return kind.secure_channel(endpoint.url, credentials, options=_CHANNEL_OPTIONS)
 
 
-def _ready_message() -> Any:
-    return service_pb2.ModelReadyRequest(name=STREAMING_MODEL)
+def _credentials(tls: Tls | None) -> Any:
+    """Certificates for gRPC; None: not encrypted.
 
-
-def _message(request: SpeechRequest) -> Any:
-    message = service_pb2.ModelInferRequest(
-        model_name=STREAMING_MODEL, model_version=request.model_version, id=request.request_id
+    Raises:
+        OSError: a file cannot be read.
+    """
+    if tls is None:
+        return None
+    # gRPC would trust a list of its own, not the system's
+    roots = tls.ca_file or ssl.get_default_verify_paths().cafile
+    files = (roots, tls.key_file, tls.cert_file)
+    return grpc.ssl_channel_credentials(
+        *(None if file is None else Path(file).read_bytes() for file in files)
     )
-    message.parameters[CODE_IN_ERRORS].bool_param = True
-    message.parameters[STOP_KEY].string_param = uuid.uuid4().hex
-    for tensor in request.tensors:
-        message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=tensor.data.shape)
-        message.raw_input_contents.append(_raw(tensor))
-    return message
-
-
-def _stop(message: Any) -> Any:
-    """The request that stops another one."""
-    stop = service_pb2.ModelInferRequest(
-        model_name=message.model_name, model_version=message.model_version
-    )
-    stop.parameters[STOP].string_param = message.parameters[STOP_KEY].string_param
-    stop.inputs.add(name="text", datatype="BYTES", shape=[1])
-    stop.raw_input_contents.append(b"\0\0\0\0")
-    return stop
-
-
-def _closed(request_id: str) -> RequestCancelledError:
-    message = "the stream was closed while it was being read"
-    return RequestCancelledError(message, request_id=request_id)
-
-
-def _raw(tensor: InputTensor) -> bytes:
-    if tensor.datatype == "BYTES":
-        return bytes(serialize_byte_tensor(tensor.data).item())
-    return tensor.data.tobytes()
-
-
-def _reader(response: Any) -> Reader:
-    reader: Reader = InferResult(response.infer_response).as_numpy
-    return reader
-
-
-def _error(error: Any, request_id: str) -> ChatTTSError:
-    message = error.details() or "the server closed the call without a message"
-    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-        return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
-    return error_from_status(error.code().name, message, request_id)

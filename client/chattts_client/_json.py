@@ -12,7 +12,7 @@ JsonObject = Mapping[str, object]
 T = TypeVar("T")
 
 
-def parse_object(content: bytes) -> JsonObject:
+def parse_object(content: bytes | str) -> JsonObject:
     """Parse one JSON object."""
     try:
         value = json.loads(content)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,10 @@ STREAMING_MODEL: Final = "chattts"
 """Many responses per request; gRPC only."""
 UNARY_MODEL: Final = "chattts_unary"
 """The same inputs and outputs, one response per request; what HTTP needs."""
+MODELS: Final = (STREAMING_MODEL, UNARY_MODEL, "chattts_gpt", "chattts_vocoder")
+"""All models of a server, those behind included."""
+CONTRACT: Final = 1
+"""The version of inputs, outputs and metadata that this client is written for."""
 
 INPUTS: Final[Mapping[str, str]] = {
     "text": "BYTES",
@@ -57,6 +62,9 @@ OWN_INPUTS: Final = frozenset({"text", "stream", "encoding"})
 """Inputs that the client sets itself: they are not options. Samples travel as float32."""
 MODEL_VERSION: Final = "model_version"
 """The one option that is no input: Triton itself chooses the version of the model."""
+
+HEALTH_JSON: Final = json.dumps({"text": "", "options": json.dumps({"health": True})}).encode()
+"""The question of `health_request` as Triton's HTTP `/generate` takes it."""
 
 CODE_IN_ERRORS: Final = "code_in_errors"
 """Request parameter: begin error messages with the status, which a stream does not carry."""
@@ -109,6 +117,26 @@ class SpeechRequest:
     model_version: str = ""
     """Which version of the model is asked; empty: the highest that is served."""
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it names all that decides the samples: asked twice, it is answered the same."""
+        return bool(self.model_version) and any(tensor.name == "seed" for tensor in self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about a server or a model; the answer is an object with one key or more.
+
+    live: `live`. server: `version` of Triton. model: `versions` that are served. ready: `ready`.
+    facts: what the speech model says once all models behind have answered.
+    """
+
+    about: Literal["live", "server", "model", "ready", "facts"]
+    model: str = ""
+    """For model and ready."""
+    version: str = ""
+    """For ready and facts; empty: the highest."""
+
 
 def speech_request(text: str, options: Mapping[str, object], *, stream: bool) -> SpeechRequest:
     """Encode a text and its options (the keys of `SpeechOptions`).
@@ -150,7 +178,16 @@ def _keys(options: object) -> frozenset[object]:
 
 def voices_request(model_version: str = "") -> SpeechRequest:
     """Encode the request for the list of voices."""
-    text, options = _encode("text", ""), _encode("options", {"list_voices": True})
+    return _switch_request("list_voices", model_version)
+
+
+def health_request(model_version: str = "") -> SpeechRequest:
+    """Encode the question whether the models behind answer."""
+    return _switch_request("health", model_version)
+
+
+def _switch_request(switch: str, model_version: str) -> SpeechRequest:
+    text, options = _encode("text", ""), _encode("options", {switch: True})
     return SpeechRequest(_new_request_id(), (text, options), _version(model_version))
 
 
@@ -195,17 +232,38 @@ def _encode(name: str, value: object) -> InputTensor:
 
 
 def _encode_bytes(name: str, value: object) -> bytes:
+    text = _encode_options(value) if name == "options" else _expect(name, value, str)
     try:
-        if name == "options":
-            value = json.dumps(value, ensure_ascii=False)
-        return _expect(name, value, str).encode()
-    except (TypeError, ValueError) as error:
+        return text.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair
         raise InvalidRequestError(f"{name}: {error}", field=name) from error
+
+
+def _encode_options(value: object) -> str:
+    if not isinstance(value, Mapping):
+        message = f"options: {reprlib.repr(value)} is not a mapping, such as {{'split': False}}"
+        raise InvalidRequestError(message, field="options")
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidRequestError(f"options: the key {key!r} is not a str", field="options")
+    try:
+        return json.dumps(dict(value), ensure_ascii=False, allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequestError(f"options: {error}", field="options") from error
+
+
+def _plain(value: object) -> object:
+    """What JSON has for a value that it does not know by itself."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{reprlib.repr(value)} is neither text, a number, a list nor a mapping")
 
 
 def _encode_float(name: str, value: object) -> np.float32:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InvalidRequestError(f"{name}: {value!r} is not a number", field=name)
+        raise InvalidRequestError(f"{name}: {reprlib.repr(value)} is not a number", field=name)
     with np.errstate(over="ignore"):  # what overflows becomes infinite, which the server refuses
         return np.float32(value)
 
@@ -214,7 +272,9 @@ def _encode_integer(name: str, value: object, datatype: str) -> np.integer[Any]:
     kind = _INTEGERS[datatype]
     limits = np.iinfo(kind)
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidRequestError(f"{name}: {value!r} is not a whole number", field=name)
+        raise InvalidRequestError(
+            f"{name}: {reprlib.repr(value)} is not a whole number", field=name
+        )
     number = int(value)
     if not limits.min <= number <= limits.max:
         message = f"{name}: {number} is outside {limits.min} ... {limits.max}"
@@ -224,6 +284,6 @@ def _encode_integer(name: str, value: object, datatype: str) -> np.integer[Any]:
 
 def _expect(name: str, value: object, kind: type[T]) -> T:
     if not isinstance(value, kind):
-        message = f"{name}: {value!r} is not a {kind.__name__}"
+        message = f"{name}: {reprlib.repr(value)} is not a {kind.__name__}"
         raise InvalidRequestError(message, field=name)
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -137,13 +138,29 @@ class ClientSettings:
             default_metrics_url if metrics_url is None else _checked_url("metrics_url", metrics_url)
         )
         """HOST:PORT of the server's metrics."""
+        self._process = os.getpid()
+        self._is_closed = False
         self._open()
 
     def _open(self) -> None:
         """Make the transport of the client."""
         raise NotImplementedError
 
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether this is the copy that a fork has made: its connections belong to the parent."""
+        return os.getpid() != self._process
+
+    def _check_caller(self) -> None:
+        """Raise where a call would hang or break another one's connection."""
+        if self._is_inherited:
+            raise RuntimeError("the client was made before a fork; make a new one in this process")
+        if self._is_closed:
+            raise RuntimeError("the client is closed; make a new one")
+
     def _limit(self, timeout_s: float | None | Unset) -> float | None:
+        """The seconds that a call may take; each call asks first."""
+        self._check_caller()
         if timeout_s is UNSET:
             return self.timeout_s
         try:

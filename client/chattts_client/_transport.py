@@ -8,7 +8,8 @@ from typing import Protocol
 
 from ._answers import Reader
 from ._grpc import AsyncGrpcTransport, GrpcTransport
-from ._protocol import SpeechRequest
+from ._json import JsonObject
+from ._protocol import Question, SpeechRequest
 from ._settings import Endpoint, TransportName
 
 
@@ -41,8 +42,8 @@ class Transport(Protocol):
     def start(self, request: SpeechRequest, timeout_s: float | None) -> Call:
         """Send a request; errors show when the answer is received."""
 
-    def is_ready(self, timeout_s: float | None) -> bool:
-        """Ask whether the model is ready; a refused connection raises."""
+    def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
+        """Ask about the server or a model; its answer has the keys of `Question`."""
 
     def close(self) -> None:
         """Give back every connection."""
@@ -54,8 +55,8 @@ class AsyncTransport(Protocol):
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncCall:
         """Send a request; errors show when the answer is received."""
 
-    async def is_ready(self, timeout_s: float | None) -> bool:
-        """Ask whether the model is ready; a refused connection raises."""
+    async def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
+        """Ask about the server or a model; its answer has the keys of `Question`."""
 
     async def close(self) -> None:
         """Give back every connection."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -74,6 +75,12 @@ def voices_answer() -> Outputs:
     return outputs(np.zeros(0, dtype=np.float32), is_final=True, voices=voices)
 
 
+def health_answer(**metadata: object) -> Outputs:
+    """The response to the question whether the models behind answer."""
+    facts = {"healthy": True, "checkpoint": "demo", "precision": "int8", "untrained": False}
+    return outputs(np.zeros(0, dtype=np.float32), is_final=True, **facts, **metadata)
+
+
 def dry_run_answer() -> Outputs:
     """The response to a request for what a text would be spoken as."""
     prepared = {
@@ -112,6 +119,8 @@ class BrokenCall(Failure):
     """What a script raises to end the gRPC call itself with a status."""
 
 
+HEALTH = '{"health": true}'
+HTTP_STATUSES = {"UNAVAILABLE": 503, "NOT_FOUND": 404, "PERMISSION_DENIED": 403}
 Script = Callable[[Inputs, "Request"], Iterator[Outputs]]
 WAIT_S = 10.0
 """How long a script waits for its caller to leave, and a test for a script."""
@@ -163,11 +172,20 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     def __init__(self) -> None:
         self.script: Script = lambda inputs, request: iter(utterance())
         self.is_ready = True
+        self.versions = {"chattts": ["1", "2"], "chattts_gpt": ["2"], "chattts_vocoder": [""]}
+        """Model name to what is served of it; an empty one: it has failed to load."""
+        self.key = ""
+        """What every question must carry in its headers, if anything."""
+        self.facts: dict[str, object] = {}
+        """What the health answer says besides."""
         self.requests: list[Request] = []
         self.inputs: list[Inputs] = []
 
     def answer(self, inputs: Inputs, request: Request) -> Iterator[Outputs]:
-        """Record a request and start its script."""
+        """Record a request and start its script; health is not recorded."""
+        self.check_key(request.headers)
+        if inputs.get("options") == HEALTH:
+            return self._answer_health(request)
         self.requests.append(request)
         self.inputs.append(inputs)
         return self.script(inputs, request)
@@ -178,8 +196,49 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                 request.is_stopped = True
                 request.cancelled.set()
 
+    def _answer_health(self, request: Request) -> Iterator[Outputs]:
+        if not self.is_ready:
+            message = "the first speech has not ended; try again in 1 s"
+            raise Failure("UNAVAILABLE", message)
+        yield health_answer(model_version=request.version, **self.facts)
+
+    def check_key(self, headers: Mapping[str, str]) -> None:
+        """Refuse a question without the key, as a restricted API does."""
+        if self.key and headers.get("key") != self.key:
+            raise Failure("UNAVAILABLE", "This protocol is restricted, expecting header 'key'")
+
+    def metadata(self, model: str) -> list[str]:
+        """The served versions of a model."""
+        if model not in self.versions:
+            raise Failure("NOT_FOUND", f"Request for unknown model: '{model}' is not found")
+        if not any(self.versions[model]):
+            message = f"Request for unknown model: '{model}' has no available versions"
+            raise Failure("UNAVAILABLE", message)
+        return self.versions[model]
+
+    def ServerLive(self, message: Any, context: grpc.ServicerContext) -> Any:
+        self._check_caller(context)
+        return service_pb2.ServerLiveResponse(live=True)
+
+    def ServerMetadata(self, message: Any, context: grpc.ServicerContext) -> Any:
+        self._check_caller(context)
+        return service_pb2.ServerMetadataResponse(name="triton", version="2.51.0")
+
+    def ModelMetadata(self, message: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            versions = self.metadata(message.name)
+        except Failure as failure:
+            context.abort(grpc.StatusCode[failure.code], str(failure))
+        return service_pb2.ModelMetadataResponse(name=message.name, versions=versions)
+
     def ModelReady(self, message: Any, context: grpc.ServicerContext) -> Any:
         return service_pb2.ModelReadyResponse(ready=self.is_ready)
+
+    def _check_caller(self, context: grpc.ServicerContext) -> None:
+        try:
+            self.check_key(dict(context.invocation_metadata()))
+        except Failure as failure:
+            context.abort(grpc.StatusCode[failure.code], str(failure))
 
     def ModelStreamInfer(self, messages: Any, context: grpc.ServicerContext) -> Any:
         for message in messages:
@@ -202,19 +261,28 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                 yield service_pb2.ModelStreamInferResponse(error_message=text)
 
 
-def serve_grpc(fake: FakeTriton) -> tuple[grpc.Server, str]:
+def serve_grpc(
+    fake: FakeTriton, credentials: grpc.ServerCredentials | None = None
+) -> tuple[grpc.Server, str]:
     """Start a gRPC server for `fake`; returns it and its HOST:PORT."""
     server = grpc.server(ThreadPoolExecutor(8))
     service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(fake, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    if credentials is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
     server.start()
     return server, f"127.0.0.1:{port}"
 
 
-def serve_http(fake: FakeTriton) -> tuple[ThreadingHTTPServer, str]:
+def serve_http(
+    fake: FakeTriton, context: ssl.SSLContext | None = None
+) -> tuple[ThreadingHTTPServer, str]:
     """Start an HTTP server for `fake`; returns it and its HOST:PORT."""
     handler = type("Handler", (_HttpHandler,), {"fake": fake})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     return server, f"127.0.0.1:{server.server_address[1]}"
 
@@ -224,10 +292,26 @@ class _HttpHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        self._reply(200 if self.fake.is_ready else 400, b"")
+        path = self.path.removeprefix("/v2")
+        try:
+            self.fake.check_key(self.headers)
+            if path == "":
+                self._reply_json(200, {"name": "triton", "version": "2.51.0"})
+            elif path == "/health/live":
+                self._reply(200, b"")
+            elif path.endswith("/ready"):
+                self._reply(200 if self.fake.is_ready else 400, b"")
+            else:
+                versions = self.fake.metadata(path.removeprefix("/models/"))
+                self._reply_json(200, {"versions": versions})
+        except Failure as failure:
+            self._reply_json(HTTP_STATUSES[failure.code], {"error": str(failure)})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/generate"):
+            self._generate(json.loads(body))
+            return
         header_length = int(self.headers["Inference-Header-Content-Length"])
         header = json.loads(body[:header_length])
         _, model, *version = self.path.removeprefix("/v2/").removesuffix("/infer").split("/")
@@ -235,7 +319,9 @@ class _HttpHandler(BaseHTTPRequestHandler):
         try:
             (response,) = self.fake.answer(_http_inputs(header, body[header_length:]), request)
         except Failure as failure:
-            self._reply(int(failure.code), json.dumps({"error": str(failure)}).encode())
+            code = failure.code
+            status = int(code) if code.isdecimal() else HTTP_STATUSES[code]
+            self._reply_json(status, {"error": str(failure)})
             return
         names = [
             {
@@ -249,6 +335,18 @@ class _HttpHandler(BaseHTTPRequestHandler):
         answer = json.dumps({"model_name": model, "outputs": names}).encode()
         binary = b"".join(_raw(array) for array in response.values())
         self._reply(200, answer + binary, ("Inference-Header-Content-Length", str(len(answer))))
+
+    def _generate(self, inputs: Inputs) -> None:
+        version = self.path.rpartition("/versions/")[2].removesuffix("/generate")
+        request = Request("", "chattts", version if version.isdecimal() else "", self.headers)
+        try:
+            (response,) = self.fake.answer(inputs, request)
+            self._reply_json(200, {"metadata": response["metadata"][0].decode()})
+        except Failure as failure:
+            self._reply_json(HTTP_STATUSES[failure.code], {"error": str(failure)})
+
+    def _reply_json(self, status: int, value: object) -> None:
+        self._reply(status, json.dumps(value).encode())
 
     def _reply(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(status)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
+import chattts_pipeline
 import numpy as np
 import pytest
 from chattts_client import (
@@ -16,6 +18,7 @@ from chattts_client import (
 )
 from chattts_client._answers import Reader, read_chunk, read_dry_run, read_voices
 from chattts_client._protocol import (
+    CONTRACT,
     INPUTS,
     OWN_INPUTS,
     SpeechRequest,
@@ -26,6 +29,14 @@ from chattts_client._protocol import (
 )
 from numpy.typing import NDArray
 from unit.client.fake_triton import Outputs, dry_run_answer, outputs, voices_answer
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A mapping in a mapping in a mapping, and so on."""
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"split": inner}
+    return inner
 
 
 def values(request: SpeechRequest) -> dict[str, Any]:
@@ -113,7 +124,12 @@ def test_each_request_has_its_own_id() -> None:
         ("max_new_tokens", 2**31, "max_new_tokens: 2147483648 is outside -2147483648 ... 21"),
         ("seed", -1, "seed: -1 is outside 0 ... 18446744073709551615"),
         ("seed", 2**64, "seed: 18446744073709551616 is outside 0 ... 18446744073709551615"),
-        ("options", {"split": object()}, "options: .*not JSON serializable"),
+        ("options", {"split": {1}}, r"options: \{1\} is neither text, a number, a list nor"),
+        ("options", {"split": float("nan")}, "options: Out of range float"),
+        ("options", {1: True}, "options: the key 1 is not a str"),
+        ("options", '{"split": false}', "options: .* is not a mapping, such as"),
+        ("options", ["split"], "options: .* is not a mapping, such as"),
+        ("options", nested(5_000), "options: .*recursion"),
     ],
 )
 def test_a_value_that_cannot_be_sent_names_its_field(name: str, value: Any, message: str) -> None:
@@ -239,6 +255,37 @@ def test_voices_are_read_from_the_metadata() -> None:
 def test_an_answer_without_voices_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="'voices' is None"):
         read_voices(final_response({}))
+
+
+def test_a_wrong_value_is_shown_in_short() -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        speech_request("hello", {"voice": b"v" * 10_000}, stream=True)
+    assert len(str(caught.value)) < 100
+
+
+def test_nested_options_may_be_any_mapping_and_numpy_numbers() -> None:
+    switches = MappingProxyType({"stages": MappingProxyType({"dates": False}), "n": np.int32(3)})
+    (text, stream, options) = speech_request("hi", {"options": switches}, stream=True).tensors
+    assert json.loads(options.data.item()) == {"stages": {"dates": False}, "n": 3}
+
+
+def test_the_contract_is_that_of_the_server() -> None:
+    assert CONTRACT == chattts_pipeline.CONTRACT
+
+
+@pytest.mark.parametrize("is_final", [True, False])
+def test_another_contract_is_refused_and_both_sides_are_named(is_final: bool) -> None:
+    samples = np.zeros(4, dtype=np.float32)
+    read_chunk(reader(outputs(samples, is_final=is_final, contract=CONTRACT)), 0)
+    other = CONTRACT + 1
+    message = f"the server speaks contract {other}, this client contract {CONTRACT}"
+    with pytest.raises(ProtocolError, match=message) as caught:
+        read_chunk(reader(outputs(samples, is_final=is_final, contract=other)), 0)
+    assert "chattts-client" in caught.value.hint
+
+
+def test_a_server_that_names_no_contract_is_understood() -> None:
+    assert read_chunk(reader(outputs(np.zeros(4, dtype=np.float32), is_final=True)), 0).is_final
 
 
 @pytest.mark.parametrize("option", ["list_voices", "dry_run", "health"])

@@ -1,0 +1,110 @@
+"""What the server's metrics say now; docs/metrics.md explains each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ._exceptions import ProtocolError
+from ._settings import Endpoint
+from ._web import error_from_answer, fetch
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSample:
+    """One line of the metrics."""
+
+    name: str
+    """Such as chattts_running_requests."""
+    labels: Mapping[str, str]
+    """Such as version and engine."""
+    value: float
+    """In the unit that the name says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSnapshot:
+    """The metrics at one moment; sums over versions and engines, None where none is published."""
+
+    url: str
+    """HOST:PORT that was asked."""
+    running: int | None
+    """Requests that are being spoken."""
+    waiting: int | None
+    """Requests that wait for an engine."""
+    sequences_running: int | None
+    """Text segments in the engines."""
+    kv_blocks_used: int | None
+    """Blocks of the KV cache that they hold."""
+    kv_blocks_total: int | None
+    """Blocks of the KV cache."""
+    samples: tuple[MetricSample, ...] = field(repr=False)
+    """Everything, Triton's own metrics included, in the server's order."""
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The sum of all samples of a name that have these labels; None if there are none."""
+        return _sum(self.samples, name, labels)
+
+
+def fetch_metrics(url: str, timeout_s: float | None) -> MetricsSnapshot:
+    """Ask for the metrics at HOST:PORT.
+
+    Always plain HTTP, as Triton serves them, and so without a client's headers.
+
+    Raises:
+        ServerUnavailableError: nothing answers there.
+        RequestTimeoutError: no complete answer within `timeout_s` seconds.
+        ProtocolError: what answers has no metrics of Triton.
+    """
+    status, content = fetch(Endpoint(url), "/metrics", None, timeout_s)
+    if status != 200:
+        raise error_from_answer(status, content)
+    return _snapshot(url, _samples(content))
+
+
+def _samples(content: bytes) -> tuple[MetricSample, ...]:
+    # not at the top: few callers need it, and it is slow to import
+    from prometheus_client.parser import text_string_to_metric_families
+
+    try:
+        families = list(text_string_to_metric_families(content.decode()))
+    except ValueError as error:
+        raise _no_metrics(str(error)) from error
+    samples = tuple(
+        MetricSample(sample.name, sample.labels, sample.value)
+        for family in families
+        for sample in family.samples
+    )
+    if not any(sample.name.startswith(("nv_", "chattts_")) for sample in samples):
+        raise _no_metrics("none of its names is Triton's")
+    return samples
+
+
+def _no_metrics(reason: str) -> ProtocolError:
+    hint = "Name the port of the server's metrics in metrics_url, 8002 by default."
+    return ProtocolError(f"not the metrics of Triton: {reason}", hint=hint)
+
+
+def _snapshot(url: str, samples: tuple[MetricSample, ...]) -> MetricsSnapshot:
+    def count(name: str) -> int | None:
+        value = _sum(samples, name, {})
+        return None if value is None else int(value)
+
+    return MetricsSnapshot(
+        url=url,
+        running=count("chattts_running_requests"),
+        waiting=count("chattts_requests_waiting"),
+        sequences_running=count("chattts_sequences_running"),
+        kv_blocks_used=count("chattts_kv_blocks_used"),
+        kv_blocks_total=count("chattts_kv_blocks_total"),
+        samples=samples,
+    )
+
+
+def _sum(samples: tuple[MetricSample, ...], name: str, labels: Mapping[str, str]) -> float | None:
+    found = [
+        sample.value
+        for sample in samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    ]
+    return sum(found) if found else None

@@ -1,0 +1,194 @@
+"""What a client is told when it is made: wrong arguments are refused by name, at once."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chattts_client import AsyncChatTTSClient, ChatTTSClient, InvalidRequestError, Tls
+from chattts_client._settings import Endpoint, TransportName
+from unit.client.fake_triton import FakeTriton, utterance
+from unit.client.twins import TWINS, AsyncTwin, SyncTwin, Twin
+
+CLIENTS = (ChatTTSClient, AsyncChatTTSClient)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("", "is empty"),
+        ("localhost", "has no port"),
+        ("localhost:", "has no port"),
+        (":8001", "has no port"),
+        ("localhost:0", "has a port outside 1 ... 65535"),
+        ("localhost:65536", "has a port outside"),
+        ("localhost:80a", "has a port outside"),
+        ("localhost:" + "9" * 5000, "has a port outside"),
+        ("http://localhost:8000", "has a scheme"),
+        ("me:secret@localhost:8001", "has a user"),
+        ("localhost:8001/", "has a path"),
+        ("localhost:8001?a=1", "has a query"),
+        ("local host:8001", "has a space"),
+        ("localhost:8001\n", "has a space or a control"),
+        ("::1:8001", "has more than one colon"),
+        ("[::x]:8001", "has no valid address"),
+        (8001, "is not a str"),
+    ],
+)
+@pytest.mark.parametrize("name", ["url", "metrics_url"])
+def test_an_address_is_host_and_port(name: str, url: Any, problem: str) -> None:
+    for kind in CLIENTS:
+        with pytest.raises(ValueError, match=rf"^{name}: .*{problem}.*; write HOST:PORT"):
+            kind(**{name: url})
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [("localhost:8001", "localhost", 8001), ("[::1]:8001", "::1", 8001), ("a.b:1", "a.b", 1)],
+)
+def test_a_good_address_is_taken_as_it_is(url: str, host: str, port: int) -> None:
+    with ChatTTSClient(url) as client:
+        assert client.url == url
+        assert client.metrics_url == f"{url.removesuffix(f':{port}')}:8002"
+    assert (Endpoint(url).host, Endpoint(url).port) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"transport": "tcp"}, "transport: 'tcp' is neither 'grpc' nor 'http'"),
+        ({"timeout_s": 0}, "timeout_s: 0 is not above 0"),
+        ({"timeout_s": "5"}, "timeout_s: '5' is not a number of seconds"),
+        ({"timeout_s": True}, "timeout_s: True is not a number of seconds"),
+        ({"timeout_s": float("inf")}, "timeout_s: inf is not finite; None means no limit"),
+        ({"max_retries": -1}, "max_retries: -1 is not a whole number from 0"),
+        ({"max_retries": 1.0}, "max_retries: 1.0 is not"),
+        ({"tls": "yes"}, "tls: 'yes' is neither a bool nor a Tls"),
+        ({"headers": [("a", "b")]}, "headers: a list is not a mapping"),
+        ({"headers": {"a b": "c"}}, "headers: 'a b' is no name of a header"),
+        ({"headers": {1: "c"}}, "headers: 1 is no name of a header"),
+        ({"headers": {"Key": "1", "key": "2"}}, "headers: 'key' is there twice"),
+        ({"headers": {"Content-Length": "1"}}, "headers: 'Content-Length' is set by the client"),
+        ({"headers": {"grpc-timeout": "1S"}}, "headers: 'grpc-timeout' is set by the client"),
+        ({"headers": {"trace-bin": "1"}}, "headers: 'trace-bin' is set .* or binary"),
+        ({"rate_limit": 5}, "rate_limit: 5 is not"),
+        ({"cache": "folder"}, "cache: 'folder' is not"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    for kind in CLIENTS:
+        with pytest.raises(ValueError, match=f"^{message}"):
+            kind(**arguments)
+
+
+@pytest.mark.parametrize("value", ["a\r\nb: c", "kl\u00fc", 5])
+def test_a_wrong_header_does_not_show_its_value(value: Any) -> None:
+    with pytest.raises(ValueError, match="value of 'authorization' is not printable") as caught:
+        ChatTTSClient(headers={"authorization": value})
+    assert str(value) not in str(caught.value)
+
+
+def test_a_certificate_needs_its_key() -> None:
+    with pytest.raises(ValueError, match="^tls: cert_file and key_file belong together"):
+        Tls(cert_file="client.pem")
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_certificate_that_is_not_there_is_named(transport: Any, tmp_path: Path) -> None:
+    missing = tmp_path / "ca.pem"
+    for kind in CLIENTS:
+        with pytest.raises(OSError, match="No such file"):
+            kind(transport=transport, tls=Tls(ca_file=missing))
+
+
+@pytest.mark.parametrize("timeout_s", ["5", "soon", True, float("inf"), [1]])
+def test_a_wrong_limit_of_a_call_is_a_wrong_request(grpc_twin: Twin, timeout_s: Any) -> None:
+    for call in (grpc_twin.voices, grpc_twin.health, grpc_twin.models, grpc_twin.metrics_snapshot):
+        with pytest.raises(InvalidRequestError, match="^timeout_s: ") as caught:
+            call(timeout_s=timeout_s)
+        assert caught.value.field == "timeout_s"
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_headers_go_with_every_call(
+    kind: type[SyncTwin | AsyncTwin],
+    transport: TransportName,
+    grpc_url: str,
+    http_url: str,
+    fake: FakeTriton,
+) -> None:
+    fake.key = "secret"
+    fake.script = lambda inputs, request: iter(utterance(1))
+    url = {"grpc": grpc_url, "http": http_url}[transport]
+    bare, keyed = kind(url, transport), kind(url, transport, headers={"Key": "secret"})
+    keyed.synthesize("hello")
+    assert keyed.health().ready
+    assert keyed.health().server_version == "2.51.0"
+    assert {model.name for model in keyed.models()} == set(fake.versions)
+    with pytest.raises(InvalidRequestError, match="restricted") as caught:
+        bare.synthesize("hello")
+    assert (caught.value.field, caught.value.retryable) == ("headers", False)
+    health = bare.health()
+    assert (health.live, health.ready) == (True, False)
+    assert "restricted" in health.reason
+
+
+def test_a_closed_client_says_so(grpc_url: str) -> None:
+    client = ChatTTSClient(grpc_url)
+    client.close()
+    client.close()
+    with pytest.raises(RuntimeError, match="^the client is closed"):
+        client.synthesize("hello")
+
+
+def test_an_async_client_belongs_to_one_loop(grpc_url: str) -> None:
+    client = AsyncChatTTSClient(grpc_url)
+
+    async def speak() -> None:
+        await client.synthesize("hello")
+
+    async def leave() -> None:
+        await client.synthesize("hello")
+        await client.close()
+
+    with asyncio.Runner() as runner:
+        runner.run(speak())
+        with pytest.raises(RuntimeError, match="^the client belongs to another event loop"):
+            asyncio.run(speak())
+        runner.run(leave())
+
+
+FORK = """
+import os, sys
+from chattts_client import ChatTTSClient
+
+client = ChatTTSClient(sys.argv[1])
+client.synthesize("hello")
+child = os.fork()
+if child == 0:
+    try:
+        client.synthesize("again")
+    except RuntimeError as error:
+        print(error)
+    client.close()
+    with ChatTTSClient(sys.argv[1]) as own:
+        print("child speaks", own.synthesize("hello").seed, flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print("parent speaks", client.synthesize("hello").seed)
+"""
+
+
+def test_after_a_fork_the_child_needs_a_client_of_its_own(grpc_url: str) -> None:
+    command = [sys.executable, "-c", FORK, grpc_url]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert run.stdout.splitlines() == [
+        "the client was made before a fork; make a new one in this process",
+        "child speaks 7",
+        "parent speaks 7",
+    ]

@@ -1,0 +1,110 @@
+"""Encrypted connections, against servers with certificates of an authority of the test's own."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+import trustme
+from chattts_client import ServerUnavailableError, Tls
+from chattts_client._settings import TransportName
+from unit.client.fake_triton import FakeTriton, serve_grpc, serve_http, utterance
+from unit.client.twins import TWINS, AsyncTwin, SyncTwin
+
+Kind = type[SyncTwin] | type[AsyncTwin]
+
+
+class Certificates:
+    """Files of an authority, and of a server and a client that it has signed."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.ca_file = folder / "ca.pem"
+        authority.cert_pem.write_to_path(str(self.ca_file))
+        self.server = authority.issue_cert("127.0.0.1", "localhost")
+        client = authority.issue_cert("caller@example.org")
+        self.client_cert, self.client_key = folder / "client.pem", folder / "client.key"
+        client.private_key_pem.write_to_path(str(self.client_key))
+        client.cert_chain_pems[0].write_to_path(str(self.client_cert))
+        self.trusted = Tls(ca_file=self.ca_file)
+        self.mutual = Tls(self.ca_file, self.client_cert, self.client_key)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@contextmanager
+def serving(
+    fake: FakeTriton, transport: TransportName, certificates: Certificates, *, mutual: bool
+) -> Iterator[str]:
+    """An encrypted server; with `mutual` it asks its callers for a certificate."""
+    if transport == "grpc":
+        pair = (
+            certificates.server.private_key_pem.bytes(),
+            certificates.server.cert_chain_pems[0].bytes(),
+        )
+        authority = certificates.ca_file.read_bytes()
+        grpc_server, url = serve_grpc(
+            fake, grpc.ssl_server_credentials([pair], authority, require_client_auth=mutual)
+        )
+        yield url
+        grpc_server.stop(None).wait()
+        return
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificates.server.configure_cert(context)
+    if mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(certificates.ca_file)
+    http_server, url = serve_http(fake, context)
+    yield url
+    http_server.shutdown()
+    http_server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _one_response(fake: FakeTriton) -> None:
+    fake.script = lambda inputs, request: iter(utterance(1))
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_trusted_server_speaks_and_others_are_refused(
+    kind: Kind, transport: TransportName, fake: FakeTriton, certificates: Certificates
+) -> None:
+    with serving(fake, transport, certificates, mutual=False) as url:
+        trusting = kind(url, transport, tls=certificates.trusted)
+        assert trusting.synthesize("hello").seed == 7
+        assert trusting.health().ready
+        with pytest.raises(ServerUnavailableError) as caught:
+            kind(url, transport, tls=True).synthesize("hello")  # not one of the system's
+        assert not caught.value.retryable
+        assert "tls" in caught.value.hint
+        health = kind(url, transport, tls=True).health()
+        assert (health.live, health.ready) == (False, False)
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_server_may_ask_for_the_callers_certificate(
+    kind: Kind, transport: TransportName, fake: FakeTriton, certificates: Certificates
+) -> None:
+    with serving(fake, transport, certificates, mutual=True) as url:
+        known = kind(url, transport, tls=certificates.mutual)
+        assert known.synthesize("hello").seed == 7
+        assert known.health().ready
+        with pytest.raises(ServerUnavailableError):
+            kind(url, transport, tls=certificates.trusted, max_retries=0).synthesize("hello")
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+def test_a_server_without_encryption_is_named(kind: Kind, grpc_url: str, http_url: str) -> None:
+    for url, transport in ((grpc_url, "grpc"), (http_url, "http")):
+        with pytest.raises(ServerUnavailableError) as caught:
+            kind(url, transport, tls=True, max_retries=0).synthesize("hello")  # type: ignore[arg-type]
+        assert "tls" in caught.value.hint
