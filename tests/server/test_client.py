@@ -1,15 +1,11 @@
-"""The client against real servers: streams, errors, cancellation, HTTP, command line, examples."""
+"""The client against real servers: streams, errors, cancellation, HTTP."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import runpy
 import time
-import wave
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +19,8 @@ from chattts_client import (
     ServerUnavailableError,
     SpeechOptions,
 )
-from chattts_client.__main__ import main
 from launcher import EmbeddedServer
 
-EXAMPLES = Path(__file__).parents[2] / "client" / "examples"
 TEXT = "One. Two."
 SHORT: SpeechOptions = {"seed": 7, "max_new_tokens": 60}
 LONG: SpeechOptions = {"seed": 7, "max_new_tokens": 2048, "min_new_tokens": 2000}
@@ -48,11 +42,6 @@ def http_client(tiny_server: EmbeddedServer) -> Iterator[ChatTTSClient]:
 def assert_same_speech(one: Audio, other: Audio) -> None:
     np.testing.assert_array_equal(one.samples, other.samples)
     assert (one.seed, one.finish_reasons) == (other.seed, other.finish_reasons)
-
-
-def seconds_of(path: Path) -> float:
-    with wave.open(str(path)) as file:
-        return file.getnframes() / file.getframerate()
 
 
 def test_streamed_chunks_come_in_order_with_one_final_marker(client: ChatTTSClient) -> None:
@@ -219,60 +208,9 @@ def test_voices_are_listed_on_both_transports(demo_server: EmbeddedServer) -> No
     assert all(voice.description for voice in voices)
 
 
-@pytest.mark.parametrize("flags", [[], ["--stream"], ["--http"]])
-def test_the_command_line_speaks(
-    demo_server: EmbeddedServer,
-    flags: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = tmp_path / "out.wav"
-    url = demo_server.http_url if "--http" in flags else demo_server.grpc_url
-    command = ["say", "The cat reads a book.", "-o", str(path), "--voice", "en", "--seed", "7"]
-    assert main([*command, "--url", url, "--json", *flags]) == 0
-    captured = capsys.readouterr()
-    report = json.loads(captured.out)
-    assert report["duration_s"] == pytest.approx(seconds_of(path), abs=1e-3)
-    assert report["duration_s"] > 0.5
-    assert (report["voice"], report["seed"], report["untrained"]) == ("en", 7, False)
-    assert "first audio after" in captured.err
-
-
-def test_the_command_line_lists_voices_and_health(
-    demo_server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["voices", "--url", demo_server.grpc_url]) == 0
-    assert main(["health", "--url", demo_server.grpc_url]) == 0
-    assert main(["health", "--url", demo_server.http_url, "--http"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in lines[:2]] == ["en", "zh"]
-    assert [line.split(": ")[1] for line in lines[2:]] == ["ready", "ready"]
-
-
-def test_the_command_line_explains_an_error(
-    demo_server: EmbeddedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["say", "Hello.", "-o", str(tmp_path / "out.wav"), "--voice", "nobody"]
-    assert main([*command, "--url", demo_server.grpc_url]) == 2
-    assert capsys.readouterr().err.startswith("error: voice: 'nobody' is unknown")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_text_outside_the_vocabulary_is_spoken_with_a_warning(
     demo_server: EmbeddedServer,
 ) -> None:
     with ChatTTSClient(demo_server.grpc_url) as client:
         audio = client.synthesize("The xylophone reads a book.", voice="en", seed=7)
     assert any("xylophone" in warning.message for warning in audio.warnings)
-
-
-@pytest.mark.parametrize("name", ["say.py", "stream.py"])
-def test_an_example_runs(
-    demo_server: EmbeddedServer, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "out.wav"
-    example = runpy.run_path(str(EXAMPLES / name))
-    command = ["The cat reads a book.", "--url", demo_server.grpc_url, "--voice", "en"]
-    assert example["main"]([*command, "--output", str(path)]) == 0
-    assert seconds_of(path) > 0.5
-    assert capsys.readouterr().out

@@ -179,14 +179,26 @@ def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
 @pytest.mark.parametrize("package", [*PACKAGES, TEXT], ids=lambda package: package.name)
 def test_imports_within_a_package_have_no_cycle(package: Path) -> None:
     for path in sources(package):
-        ways_back = [name for name in siblings(path) if path.stem in reachable(package, name)]
+        folder = path.parent
+        ways_back = [name for name in siblings(path) if path.stem in reachable(folder, name)]
         assert ways_back == [], f"{path} <-> {ways_back}"
+
+
+def library_sources() -> list[Path]:
+    """The client without its command line, whose options are named like those of speech."""
+    return [path for path in sources(CLIENT) if path.parent == CLIENT]
+
+
+def test_the_library_needs_no_command_line() -> None:
+    for path in library_sources():
+        needed = {"typer", "rich", "chattts_client.cli"} & set(imported_modules(path))
+        assert needed == ({"chattts_client.cli"} if path.name == "__main__.py" else set()), path
 
 
 def test_the_clients_wire_format_has_one_home() -> None:
     names = (set(_protocol.INPUTS) | set(_protocol.OUTPUTS)) - {"text", "stream", "options"}
-    for path in sources(CLIENT):
-        if path.name not in {"_protocol.py", "_answers.py", "_types.py", "__main__.py"}:
+    for path in library_sources():
+        if path.name not in {"_protocol.py", "_answers.py", "_types.py"}:
             strings = {
                 node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)
             }

@@ -11,12 +11,15 @@ import time
 import wave
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import chattts_client
 import numpy as np
 import pytest
-from chattts_client.__main__ import EXIT_CODES, main
 from chattts_client._exceptions import ChatTTSError
+from chattts_client.cli import main
+from chattts_client.cli.output import EXIT_CODES
 from unit.client.fake_triton import (
     Failure,
     FakeTriton,
@@ -33,15 +36,21 @@ from unit.client.fake_triton import (
 # A background job of a shell ignores interrupts, and so would its children.
 INTERRUPTIBLE = """
 import signal, sys
-from chattts_client.__main__ import main
+from chattts_client.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[1:]))
 """
+NOTHING = np.zeros(0, dtype=np.float32)
 
 
 def frames(path: Path) -> int:
     with wave.open(str(path)) as file:
         return file.getnframes()
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Put something on standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("flags", [[], ["--stream"]])
@@ -56,11 +65,18 @@ def test_say_writes_a_wav_and_one_line(
     assert "first audio after" in captured.err
 
 
+def test_the_address_may_be_in_the_environment(
+    grpc_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHATTTS_URL", grpc_url)
+    assert main(["say", "hello", "-o", str(tmp_path / "out.wav")]) == 0
+
+
 def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: Path) -> None:
     flags = "--voice en --language en --style [speed_3] --refine --seed 3 --priority 1 "
     flags += "--deadline-ms 900 --queue-deadline-ms 300 --latency low --temperature 0.5 "
     flags += "--top-p 0.9 --top-k 5 --repetition-penalty 1.5 --min-new-tokens 1 --max-new-tokens 9"
-    flags += " --model-version 2"
+    flags += " --model-version 2 --speed 1.5 --header x-tenant:a"
     path = str(tmp_path / "out.wav")
     options = ["--options", '{"split": false}']
     assert main(["say", "hello", "-o", path, "--url", grpc_url, *flags.split(), *options]) == 0
@@ -83,17 +99,74 @@ def test_say_passes_every_option_on(grpc_url: str, fake: FakeTriton, tmp_path: P
         "repetition_penalty": 1.5,
         "min_new_tokens": 1,
         "max_new_tokens": 9,
-        "options": '{"split": false}',
+        "options": '{"split": false, "speed": 1.5}',
     }
-    assert fake.requests[0].version == "2"
+    (request,) = fake.requests
+    assert (request.version, request.headers["x-tenant"]) == ("2", "a")
 
 
-def test_a_dash_reads_the_text_from_standard_input(
+def test_a_text_comes_from_standard_input_or_a_file(
     grpc_url: str, fake: FakeTriton, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("你好\n".encode())))
-    assert main(["say", "-", "-o", str(tmp_path / "out.wav"), "--url", grpc_url]) == 0
-    assert fake.inputs[0]["text"] == "你好\n"
+    common = ["-o", str(tmp_path / "out.wav"), "--url", grpc_url]
+    feed(monkeypatch, "你好\n".encode())
+    assert main(["say", "-", *common]) == 0
+    path = tmp_path / "text.txt"
+    path.write_text("\ufeff再见", encoding="utf-8")
+    assert main(["say", "--file", str(path), *common]) == 0
+    assert [inputs["text"] for inputs in fake.inputs] == ["你好\n", "再见"]
+
+
+@pytest.mark.parametrize("flags", [[], ["--stream"]])
+def test_a_dash_as_output_is_raw_samples(
+    flags: list[str], grpc_url: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["say", "hello", "-o", "-", "--url", grpc_url, *flags]) == 0
+    captured = capsysbinary.readouterr()
+    samples = np.frombuffer(captured.out, dtype="<i2")
+    assert (len(samples), samples[0], samples[-1]) == (768, -32767, 32767)
+    assert b"-: 0.03 s, voice en" in captured.err
+
+
+@pytest.fixture
+def loudspeaker(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What reaches a sound library that writes down what it is told."""
+    played: list[Any] = []
+
+    class OutputStream:
+        def __init__(self, samplerate: int, channels: int, dtype: str) -> None:
+            played.append((samplerate, channels, dtype))
+
+        def start(self) -> None: ...
+
+        def write(self, samples: np.ndarray[Any, Any]) -> None:
+            played.append(samples.shape)
+
+        def stop(self) -> None:
+            played.append("stop")
+
+        def close(self) -> None:
+            played.append("close")
+
+    library = SimpleNamespace(OutputStream=OutputStream, PortAudioError=OSError)
+    monkeypatch.setitem(sys.modules, "sounddevice", library)
+    return played
+
+
+def test_a_stream_is_played_as_it_comes(
+    grpc_url: str, loudspeaker: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["say", "hello", "--play", "--stream", "--url", grpc_url]) == 0
+    assert loudspeaker == [(24_000, 1, "float32"), *[(256, 1)] * 3, "stop", "close"]
+    assert capsys.readouterr().out.startswith("played: 0.03 s")
+
+
+def test_playing_needs_an_extra(
+    grpc_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    assert main(["say", "hello", "--play", "--stream", "--url", grpc_url]) == 2
+    assert "pip install 'chattts-client[play]'" in capsys.readouterr().err
 
 
 def test_json_is_one_line_with_everything(
@@ -113,9 +186,7 @@ def test_warnings_and_untrained_weights_are_said(
     grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warning = {"code": "unknown_words", "message": "'xyzzy' is unknown"}
-    response = outputs(
-        np.zeros(0, dtype=np.float32), is_final=True, untrained=True, warnings=[warning]
-    )
+    response = outputs(NOTHING, is_final=True, untrained=True, warnings=[warning])
     fake.script = lambda inputs, request: iter([response])
     command = ["say", "hello", "-o", str(tmp_path / "out.wav"), "--url", grpc_url, "--json"]
     assert main(command) == 0
@@ -123,6 +194,17 @@ def test_warnings_and_untrained_weights_are_said(
     assert "warning: 'xyzzy' is unknown (unknown_words)" in captured.err
     assert "UNTRAINED" in captured.err
     assert json.loads(captured.out)["real_time_factor"] is None
+
+
+def test_silence_reads_well(
+    grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.script = lambda *_: iter([outputs(NOTHING, is_final=True, finish_reasons=[])])
+    command = ["say", "…", "--stream", "-o", str(tmp_path / "out.wav"), "--url", grpc_url]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert captured.out.endswith("out.wav: no audio, voice en, seed 7\n")
+    assert captured.err == ""
 
 
 def test_say_works_over_http(http_url: str, fake: FakeTriton, tmp_path: Path) -> None:
@@ -166,24 +248,10 @@ def test_a_text_is_normalized_without_a_server(capsys: pytest.CaptureFixture[str
     assert "options: speed is none of the text front end" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("is_ready", "status"), [(True, 0), (False, 3)])
-def test_health_is_the_status(
-    grpc_url: str,
-    fake: FakeTriton,
-    is_ready: bool,
-    status: int,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    fake.is_ready = is_ready
-    assert main(["health", "--url", grpc_url]) == status
-    assert capsys.readouterr().out == f"{grpc_url}: {'ready' if is_ready else 'not ready'}\n"
-    assert main(["health", "--url", grpc_url, "--json"]) == status
-    assert json.loads(capsys.readouterr().out) == {"url": grpc_url, "ready": is_ready}
-
-
 def test_every_error_has_a_status_of_its_own() -> None:
     kinds = [getattr(chattts_client, name) for name in chattts_client.__all__]
-    errors = {kind for kind in kinds if issubclass(kind, ChatTTSError)} - {ChatTTSError}
+    classes = [kind for kind in kinds if isinstance(kind, type)]
+    errors = {kind for kind in classes if issubclass(kind, ChatTTSError)} - {ChatTTSError}
     assert set(EXIT_CODES) == errors
     assert len(set(EXIT_CODES.values())) == len(errors)
 
@@ -191,50 +259,67 @@ def test_every_error_has_a_status_of_its_own() -> None:
 def test_an_error_is_one_line_with_code_and_request(
     grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake.script = fail(Failure("INVALID_ARG", "voice: 'bob' is unknown"))
+    fake.script = fail(Failure("INVALID_ARG", "voice: 'bob' is\nunknown"))
     path = tmp_path / "out.wav"
     assert main(["say", "hello", "-o", str(path), "--url", grpc_url, "--voice", "bob"]) == 2
     request_id = fake.requests[0].request_id
-    expected = f"error: voice: 'bob' is unknown (INVALID_ARGUMENT, request {request_id})\n"
-    assert capsys.readouterr().err == expected
+    (line,) = capsys.readouterr().err.splitlines()
+    expected = f"error: voice: 'bob' is unknown (INVALID_ARGUMENT, request {request_id}). "
+    assert line.startswith(expected)
+    assert len(line) > len(expected)  # what to do
     assert not path.exists()
 
 
-def test_no_server_says_that_trying_again_may_help(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_server_has_its_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["say", "hello", "-o", str(tmp_path / "out.wav"), "--url", "127.0.0.1:1"]
-    assert main(command) == EXIT_CODES[chattts_client.ServerUnavailableError]
-    assert "trying again may help" in capsys.readouterr().err
+    assert main([*command, "--retries", "0"]) == EXIT_CODES[chattts_client.ServerUnavailableError]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "(UNAVAILABLE, request " in line
+    assert "Check --url" in line
 
 
-def test_a_file_that_cannot_be_written_is_an_error(
-    grpc_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_file_that_cannot_be_written_is_found_before_anything_is_sent(
+    grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["say", "hello", "-o", str(tmp_path / "no" / "a.wav"), "--url", grpc_url]) == 1
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "error: no folder" in capsys.readouterr().err
+    assert not fake.requests
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["say", "hello", "-o", "out.mp3"], "must end in .wav"),
-        (["say", "hello", "-o", "out.wav", "--http", "--stream"], "--stream needs gRPC"),
-        (["say", "hello"], "required: -o"),
-        (["sing"], "invalid choice"),
+        (["say", "hello", "-o", "out.aiff"], "'out.aiff' does not end in .wav, .flac"),
+        (["say", "hello", "-o", "out.mp3", "--stream"], "--stream: writes .wav or -, not .mp3"),
+        (["say", "hello", "-o", "out.wav", "--http", "--stream"], "leave --http out"),
+        (["say", "hello"], "say where to: -o FILE, -o - or --play"),
+        (["say", "-o", "out.wav"], "give a text, - for standard input, or --file"),
+        (["say", "a", "--file", "b", "-o", "out.wav"], "give a text, - for standard input"),
+        (["say", "a", "-o", "out.wav", "--options", "{trim}"], "--options: '{trim}' is not JSON"),
+        (["say", "a", "-o", "out.wav", "--options", "[1]"], "--options: '[1]' is no JSON object"),
+        (["say", "a", "-o", "out.wav", "--seed", "x"], "'--seed'"),
+        (["say", "a", "-o", "out.wav", "--header", "x"], "--header: 'x' is not NAME:VALUE"),
+        (["say", "a", "-o", "out.wav", "--url", "nowhere"], "url: 'nowhere' has no port"),
+        (["health", "--timeout", "-1"], "--timeout: -1 is below 0"),
+        (["sing"], "No such command 'sing'"),
     ],
 )
-def test_a_wrong_command_line_is_explained(
+def test_a_wrong_command_line_is_one_line(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(arguments)
-    assert message in capsys.readouterr().err
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
 
 
-def test_a_wrong_time_limit_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["health", "--timeout", "-1"]) == 2
-    assert "timeout_s: -1.0 is not above 0" in capsys.readouterr().err
+def test_a_file_that_is_no_text_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a\xff")
+    assert main(["say", "--file", str(path), "-o", str(tmp_path / "a.wav")]) == 2
+    assert capsys.readouterr().err == f"error: {path} is not UTF-8: byte 1 is wrong\n"
 
 
 def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
@@ -265,3 +350,27 @@ def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
     assert (process.returncode, errors) == (130, "interrupted\n")
     assert fake.requests[0].cancelled.wait(10)
     assert frames(path) == 256
+
+
+def test_a_reader_that_leaves_is_no_traceback(grpc_url: str, fake: FakeTriton) -> None:
+    def endless(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        while not request.cancelled.wait(0.001):
+            yield outputs(np.zeros(24_000, dtype=np.float32), is_final=False)
+
+    fake.script = endless
+    command = [sys.executable, "-c", INTERRUPTIBLE, "say", "hello", "-o", "-", "--stream"]
+    environment = {"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])}
+    process = subprocess.Popen(
+        [*command, "--url", grpc_url],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert len(process.stdout.read(100)) == 100
+    process.stdout.close()
+    assert process.wait(30) == 1
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert fake.requests[0].cancelled.wait(10)

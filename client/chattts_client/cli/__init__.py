@@ -1,0 +1,21 @@
+"""The command `chattts`: also `python -m chattts_client`. Needs the extra `cli`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+_LIBRARIES = frozenset({"typer", "rich"})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; see `chattts --help`."""
+    try:
+        from .app import run
+    except ModuleNotFoundError as error:
+        if error.name not in _LIBRARIES:
+            raise
+        needed = "the command line needs an extra: pip install 'chattts-client[cli]'"
+        print(f"error: {needed}", file=sys.stderr)
+        return 2
+    return run(argv)

@@ -1,0 +1,113 @@
+"""The application: its commands, and the one place where an error becomes a line and a status."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from .._exceptions import ChatTTSError
+from . import output as out
+from .batch import batch
+from .bench import bench
+from .doctor import doctor
+from .flatten import flattened
+from .listing import health, models, voices
+from .normalize import normalize
+from .options import FLAG
+from .say import say
+
+_NAME = "chattts"
+_STATUSES = (
+    "Exit status: 0 done, 1 file error, 2 wrong request or missing extra, 3 no server or not "
+    "ready, 4 timeout, 5 cancelled, 6 server error, 7 not understood, 130 interrupted."
+)
+# What typer raises about a command line: its name differs between versions, its place does not.
+_CommandLineError: Any = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog=_STATUSES,
+)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    command: Any = typer.main.get_command(app)
+    try:
+        status = command.main(args=argv, prog_name=_NAME, standalone_mode=False)
+    except _CommandLineError as error:
+        if message := error.format_message():  # empty: the help was printed instead
+            help_of = error.ctx.command_path if error.ctx else _NAME
+            out.note(f"error: {message.rstrip('.')}; see {help_of} --help")
+        return out.EXIT_USAGE
+    except typer.Abort:
+        out.note("interrupted")
+        return out.EXIT_INTERRUPTED
+    return int(status or 0)
+
+
+def _reported(function: Callable[..., int]) -> Callable[..., int]:
+    """A command that ends with a line and a status instead of an exception."""
+
+    @functools.wraps(function)
+    def call(**values: Any) -> int:
+        try:
+            status = function(**values)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our standard output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return out.EXIT_FILE
+        except (ChatTTSError, OSError, ImportError, ValueError) as error:
+            out.note(f"error: {out.explain(error)}")
+            return out.exit_code(error)
+        except KeyboardInterrupt:
+            out.note("interrupted")
+            return out.EXIT_INTERRUPTED
+        return status
+
+    return call
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{_NAME} {importlib.metadata.version('chattts-client')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar=FLAG,
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version.",
+        ),
+    ] = False,
+) -> None:
+    """Speech from a ChatTTS server.
+
+    Results go to standard output; progress, warnings and errors to standard error.
+    """
+
+
+def _help(function: Callable[..., int]) -> str:
+    """A docstring as paragraphs without line ends; typer would keep them."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(one.split("\n")) for one in paragraphs)
+
+
+for _command in (say, batch, normalize, voices, models, health, bench, doctor):
+    app.command(help=_help(_command))(_reported(flattened(_command)))

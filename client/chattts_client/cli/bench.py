@@ -1,0 +1,175 @@
+"""The command `bench`: a short load, step by step, and what each step took."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from rich.table import Table
+from typer import Argument, BadParameter, Option
+
+from .._client import ChatTTSClient
+from .._exceptions import ChatTTSError, RequestCancelledError
+from .._types import SpeechOptions
+from . import output as out
+from .options import AsJson, Server, Speech
+
+_TEXT = "hello anna, how are you today"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One good request."""
+
+    first_audio_s: float | None
+    """Seconds to the first samples; None over HTTP, which answers once."""
+    latency_s: float
+    """Seconds to the last samples."""
+    audio_s: float
+    """Seconds of audio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """All requests of one concurrency."""
+
+    concurrency: int
+    wall_s: float
+    samples: Sequence[Sample]
+    errors: Sequence[ChatTTSError]
+
+    def figures(self) -> dict[str, Any]:
+        """What is measured; None where nothing was."""
+        first = [one.first_audio_s for one in self.samples if one.first_audio_s is not None]
+        latency = [one.latency_s for one in self.samples]
+        factors = [one.latency_s / one.audio_s for one in self.samples if one.audio_s]
+        return {
+            "concurrency": self.concurrency,
+            "requests": len(self.samples) + len(self.errors),
+            "errors": len(self.errors),
+            "requests_per_s": len(self.samples) / self.wall_s,
+            "audio_s_per_s": sum(one.audio_s for one in self.samples) / self.wall_s,
+            "first_audio_p50_s": _percentile(first, 50),
+            "first_audio_p95_s": _percentile(first, 95),
+            "latency_p50_s": _percentile(latency, 50),
+            "latency_p95_s": _percentile(latency, 95),
+            "latency_p99_s": _percentile(latency, 99),
+            "real_time_factor_p50": _percentile(factors, 50),
+        }
+
+
+def bench(
+    server: Server,
+    speech: Speech,
+    text: Annotated[str, Argument(metavar="TEXT", help="What every request says.")] = _TEXT,
+    concurrency: Annotated[
+        str, Option("--concurrency", "-j", metavar="N,N", help="Requests at once, per step.")
+    ] = "1,4,8",
+    requests: Annotated[int, Option("--requests", "-n", min=1, metavar="N", help="Per step.")] = 16,
+    as_json: AsJson = False,
+) -> int:
+    """Put a short load on the server and print a table.
+
+    Rate, time to first audio, latency and real-time factor for each number of requests at once.
+
+    One request is made before, unmeasured. Refused requests are not tried again but counted.
+    """
+    steps, options = _steps(concurrency), speech.given()
+    stopping = threading.Event()
+    with server.open(retries=0) as client, out.progress() as bar:
+        task = bar.add_task("requests", total=len(steps) * requests)
+        _ask(client, server.http, text, options, stopping)
+        measured = [
+            _measure(
+                one,
+                requests,
+                lambda: _ask(client, server.http, text, options, stopping),
+                lambda: bar.advance(task),
+                stopping,
+            )
+            for one in steps
+        ]
+    figures = [step.figures() for step in measured]
+    if as_json:
+        out.print_json({"text": text, "steps": figures})
+    else:
+        out.terminal().print(_table(figures))
+    errors = [error for step in measured for error in step.errors]
+    for message in sorted({f"{error} ({error.code})" for error in errors}):
+        out.note(f"error: {message}")
+    return out.exit_code(errors[0]) if errors else 0
+
+
+def _steps(concurrency: str) -> list[int]:
+    parts = [part.strip() for part in concurrency.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        message = f"{concurrency!r} is not whole numbers above 0, such as 1,4,8"
+        raise BadParameter(message, param_hint="--concurrency")
+    return [int(part) for part in parts]
+
+
+def _measure(
+    concurrency: int,
+    requests: int,
+    ask: Callable[[], Sample],
+    on_done: Callable[[], None],
+    stopping: threading.Event,
+) -> Step:
+    samples: list[Sample] = []
+    errors: list[ChatTTSError] = []
+    start_s = time.perf_counter()
+    with ThreadPoolExecutor(concurrency) as threads:
+        try:
+            for answer in as_completed([threads.submit(ask) for _ in range(requests)]):
+                try:
+                    samples.append(answer.result())
+                except ChatTTSError as error:
+                    errors.append(error)
+                on_done()
+        except KeyboardInterrupt:
+            stopping.set()  # each thread leaves its stream, which cancels it on the server
+            threads.shutdown(cancel_futures=True)
+            raise
+    return Step(concurrency, time.perf_counter() - start_s, samples, errors)
+
+
+def _ask(
+    client: ChatTTSClient,
+    over_http: bool,
+    text: str,
+    options: SpeechOptions,
+    stopping: threading.Event,
+) -> Sample:
+    if over_http:
+        audio = client.synthesize(text, **options)
+        return Sample(None, audio.elapsed_s, audio.duration_s)
+    with client.stream(text, **options) as stream:
+        for _ in stream:
+            if stopping.is_set():
+                raise RequestCancelledError("interrupted", request_id=stream.request_id)
+        audio = stream.result()
+    return Sample(audio.time_to_first_audio_s, audio.elapsed_s, audio.duration_s)
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if values else None
+
+
+def _table(figures: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title="seconds, unless it says otherwise", box=None, header_style="bold")
+    headers = ("at\nonce", "err-\nors", "req/s", "audio\ns/s", "first\np50", "p95")
+    for header in (*headers, "whole\np50", "p95", "p99", "real-time\nfactor"):
+        table.add_column(header, justify="right")
+    for row in figures:
+        cells = [f"{row['concurrency']}", f"{row['errors']}"]
+        cells += [f"{row[key]:.2f}" for key in ("requests_per_s", "audio_s_per_s")]
+        keys = ["first_audio_p50_s", "first_audio_p95_s"]
+        keys += ["latency_p50_s", "latency_p95_s", "latency_p99_s", "real_time_factor_p50"]
+        cells += ["-" if row[key] is None else f"{row[key]:.3f}" for key in keys]
+        table.add_row(*cells)
+    return table

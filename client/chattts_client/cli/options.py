@@ -1,0 +1,275 @@
+"""The options that commands share, as dataclasses; `flattened` makes a command line of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from typer import Argument, BadParameter, Option
+
+from .._client import ChatTTSClient
+from .._settings import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, DEFAULT_URLS, Tls
+from .._types import SpeechOptions
+
+_SERVER = "Server"
+_SPEECH = "Speech"
+_SAMPLING = "Sampling"
+SPEED = "speed"
+"""The one switch of `options` that is a flag of its own."""
+
+FLAG = ""
+"""Shown as the value of an option that has none."""
+AsJson = Annotated[
+    bool, Option("--json", metavar=FLAG, help="Print the result as one line of JSON.")
+]
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where the server is and how to reach it."""
+
+    url: Annotated[
+        str | None,
+        Option(
+            envvar="CHATTTS_URL",
+            metavar="HOST:PORT",
+            help=f"Default: {DEFAULT_URLS['grpc']}, or {DEFAULT_URLS['http']} over HTTP.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None
+    http: Annotated[
+        bool,
+        Option(
+            "--http",
+            metavar=FLAG,
+            help="HTTP instead of gRPC; no streams.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = False
+    tls: Annotated[
+        bool, Option("--tls", metavar=FLAG, help="Encrypt.", rich_help_panel=_SERVER)
+    ] = False
+    ca_file: Annotated[
+        Path | None,
+        Option(
+            metavar="PEM", help="Trust these certificates; implies --tls.", rich_help_panel=_SERVER
+        ),
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        Option(metavar="NAME:VALUE", help="Send with every call.", rich_help_panel=_SERVER),
+    ] = None
+    timeout: Annotated[
+        float,
+        Option(metavar="SECONDS", help="Limit per call, 0 = none.", rich_help_panel=_SERVER),
+    ] = DEFAULT_TIMEOUT_S
+    retries: Annotated[
+        int, Option(metavar="N", help="Tries after the first.", rich_help_panel=_SERVER)
+    ] = DEFAULT_MAX_RETRIES
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Names and values of --header.
+
+        Raises:
+            BadParameter: one has no colon.
+        """
+        pairs = [entry.partition(":") for entry in self.header or ()]
+        for name, colon, _ in pairs:
+            if not name.strip() or not colon:
+                raise BadParameter(f"{name!r} is not NAME:VALUE", param_hint="--header")
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether --tls was given, or what implies it."""
+        return self.tls or self.ca_file is not None
+
+    def open(self, *, retries: int | None = None, metrics_url: str | None = None) -> ChatTTSClient:
+        """A client as asked; nothing is sent yet.
+
+        Args:
+            retries: other than asked.
+            metrics_url: HOST:PORT of the metrics; None: the usual port.
+
+        Raises:
+            ValueError: an argument is malformed.
+            ImportError: an extra is missing.
+        """
+        if self.timeout < 0:
+            raise BadParameter(f"{self.timeout:g} is below 0", param_hint="--timeout")
+        return ChatTTSClient(
+            self.url,
+            transport="http" if self.http else "grpc",
+            timeout_s=self.timeout or None,
+            tls=Tls(ca_file=self.ca_file) if self.ca_file else self.tls,
+            headers=self.headers,
+            max_retries=self.retries if retries is None else retries,
+            metrics_url=metrics_url,
+        )
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """What to say."""
+
+    text: Annotated[
+        str | None, Argument(metavar="TEXT", help="What to say; - reads standard input.")
+    ] = None
+    file: Annotated[
+        Path | None, Option("--file", "-f", metavar="PATH", help="Read the text from a file.")
+    ] = None
+
+    def read(self) -> str:
+        """The text, from where it was said to be.
+
+        Raises:
+            BadParameter: no source, or two.
+            OSError: the file cannot be read.
+            ValueError: it is not UTF-8.
+        """
+        if (self.text is None) == (self.file is None):
+            raise BadParameter("give a text, - for standard input, or --file", param_hint="TEXT")
+        if self.file is not None:
+            return decode(self.file.read_bytes(), str(self.file))
+        text = cast(str, self.text)
+        return decode(sys.stdin.buffer.read(), "standard input") if text == "-" else text
+
+
+def decode(content: bytes, name: str) -> str:
+    """UTF-8, with or without a byte order mark.
+
+    Raises:
+        ValueError: it is not; the message names the source.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not UTF-8: byte {error.start} is wrong") from error
+
+
+Language = Annotated[
+    Literal["auto", "zh", "en"] | None,
+    Option(help="Whose rules read the text.", rich_help_panel=_SPEECH),
+]
+Switches = Annotated[
+    str | None,
+    Option(
+        metavar="JSON",
+        help="""Rare switches, such as '{"trim": true}'.""",
+        rich_help_panel=_SPEECH,
+    ),
+]
+ModelVersion = Annotated[
+    str | None,
+    Option(metavar="N", help="Which to ask; default: the highest.", rich_help_panel=_SPEECH),
+]
+
+
+class _Given:
+    """Fields that are options of the protocol; None: the server's default."""
+
+    def given(self) -> SpeechOptions:
+        """The options that were given.
+
+        Raises:
+            BadParameter: --options is no JSON object.
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+        speed, switches = values.pop(SPEED, None), values.pop("options")
+        try:
+            merged = {} if switches is None else parse_switches(switches)
+        except ValueError as error:
+            raise BadParameter(str(error), param_hint="--options") from error
+        if speed is not None:
+            merged = {**merged, SPEED: speed}
+        known = {name: value for name, value in values.items() if value is not None}
+        return cast(SpeechOptions, {**known, "options": merged} if merged else known)
+
+
+@dataclass(frozen=True)
+class Reading(_Given):
+    """How a text is read."""
+
+    language: Language = None
+    options: Switches = None
+    model_version: ModelVersion = None
+
+
+@dataclass(frozen=True)
+class Speech(_Given):
+    """How a text is spoken: every key of `SpeechOptions`."""
+
+    voice: Annotated[
+        str | None,
+        Option(metavar="NAME", help="See `chattts voices`.", rich_help_panel=_SPEECH),
+    ] = None
+    language: Language = None
+    style: Annotated[
+        str | None,
+        Option(metavar="TOKENS", help="Such as \\[speed_5]\\[oral_2].", rich_help_panel=_SPEECH),
+    ] = None
+    speed: Annotated[
+        float | None, Option(help="0.5 ... 2, same pitch.", rich_help_panel=_SPEECH)
+    ] = None
+    refine: Annotated[
+        bool | None,
+        Option(
+            "--refine", metavar=FLAG, help="The model adds its own pauses.", rich_help_panel=_SPEECH
+        ),
+    ] = None
+    seed: Annotated[
+        int | None, Option(help="Same request and seed, same audio.", rich_help_panel=_SPEECH)
+    ] = None
+    latency: Annotated[
+        Literal["exact", "low"] | None,
+        Option(help="low: a stream begins sooner.", rich_help_panel=_SPEECH),
+    ] = None
+    priority: Annotated[
+        int | None, Option(help="1 (first) ... 3 (last).", rich_help_panel=_SPEECH)
+    ] = None
+    deadline_ms: Annotated[
+        int | None,
+        Option(help="The server stops with what it has by then.", rich_help_panel=_SPEECH),
+    ] = None
+    queue_deadline_ms: Annotated[
+        int | None,
+        Option(help="It gives up if not begun by then.", rich_help_panel=_SPEECH),
+    ] = None
+    options: Switches = None
+    model_version: ModelVersion = None
+    temperature: Annotated[
+        float | None, Option(help="0.00001 ... 2.", rich_help_panel=_SAMPLING)
+    ] = None
+    top_p: Annotated[
+        float | None, Option(help="Nucleus mass, up to 1.", rich_help_panel=_SAMPLING)
+    ] = None
+    top_k: Annotated[int | None, Option(help="Candidates kept.", rich_help_panel=_SAMPLING)] = None
+    repetition_penalty: Annotated[
+        float | None, Option(help="0.5 ... 2.", rich_help_panel=_SAMPLING)
+    ] = None
+    min_new_tokens: Annotated[
+        int | None, Option(help="Steps before the end is allowed.", rich_help_panel=_SAMPLING)
+    ] = None
+    max_new_tokens: Annotated[
+        int | None, Option(help="Most steps per segment, 1 ... 2048.", rich_help_panel=_SAMPLING)
+    ] = None
+
+
+def parse_switches(content: str) -> dict[str, Any]:
+    """The JSON object of --options.
+
+    Raises:
+        ValueError: it is something else; the message shows where, and an example.
+    """
+    example = """write it like '{"trim": true}'"""
+    try:
+        value = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{content!r} is not JSON ({error}); {example}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{content!r} is no JSON object; {example}")
+    return value

@@ -1,0 +1,79 @@
+"""Where speech goes while it is made: a WAV file, standard output, the loudspeaker."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import Protocol
+
+from .._audio import WavWriter, pcm16, sound_library
+from .._types import Samples
+
+STDOUT = "-"
+
+
+class Sink(Protocol):
+    """Takes samples, (S,) float32 in -1 ... 1, in order."""
+
+    def write(self, samples: Samples) -> None:
+        """Take the next samples."""
+
+
+class StandardOutput:
+    """Signed 16-bit little-endian samples without a header, for aplay or ffplay."""
+
+    def write(self, samples: Samples) -> None:
+        """Write the next samples; whoever reads has them at once."""
+        sys.stdout.buffer.write(pcm16(samples))
+        sys.stdout.buffer.flush()
+
+
+class Loudspeaker:
+    """Plays as it goes; leaving it waits until all has been heard."""
+
+    def __init__(self, sample_rate: int) -> None:
+        """Open the default device.
+
+        Args:
+            sample_rate: Hz.
+
+        Raises:
+            ImportError: the extra `play` is not installed.
+            OSError: no sound library or device.
+        """
+        library = sound_library()
+        try:
+            self._stream = library.OutputStream(samplerate=sample_rate, channels=1, dtype="float32")
+        except library.PortAudioError as error:
+            raise OSError(f"the sound cannot be played: {error}") from error
+
+    def write(self, samples: Samples) -> None:
+        """Play the next samples; returns when the device has taken them."""
+        if len(samples):
+            self._stream.write(samples.reshape(-1, 1))
+
+    def __enter__(self) -> Loudspeaker:
+        self._stream.start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, *rest: object) -> None:
+        if exc_type is None:
+            self._stream.stop()  # plays what it has taken
+        self._stream.close()
+
+
+def open_sinks(stack: ExitStack, output: str | None, play: bool, sample_rate: int) -> list[Sink]:
+    """Everything that a stream is written to; `stack` closes it.
+
+    Raises:
+        ImportError: the extra `play` is not installed.
+        OSError: the file cannot be written, or there is no sound.
+    """
+    sinks: list[Sink] = []
+    if play:
+        sinks.append(stack.enter_context(Loudspeaker(sample_rate)))
+    if output == STDOUT:
+        sinks.append(StandardOutput())
+    elif output is not None:
+        sinks.append(stack.enter_context(WavWriter(output, sample_rate)))
+    return sinks
