@@ -35,6 +35,7 @@ DEFAULT_MAX_BYTES: Final = 1 << 30
 _SUFFIX = ".utterance"
 _FORMAT = 1
 """Part of every key: files of another layout are never found."""
+_RATE = "rate_hz"
 _KEPT_SHARE = 0.9
 """Eviction stops at this share of the limit, so that the folder is not listed for every file."""
 _ABANDONED_S = 3600.0
@@ -157,9 +158,7 @@ class Shelf:
     def __init__(self, cache: UtteranceCache | None, request: SpeechRequest) -> None:
         self._cache = cache
         self._key = "" if cache is None else key_of(request)
-        names = {tensor.name for tensor in request.tensors}
-        is_exact = "seed" in names and bool(request.model_version)
-        self.is_first = cache is not None and cache.use == "first" and is_exact
+        self.is_first = cache is not None and cache.use == "first" and request.is_repeatable
         """Whether to look here before the server is asked."""
 
     @property
@@ -196,7 +195,7 @@ def _plain(name: str, value: object) -> object:
 
 def _encode(audio: Audio, key: str) -> bytes:
     summary = Summary(**{field.name: getattr(audio, field.name) for field in fields(Summary)})
-    head = {"key": key, "sample_rate": audio.sample_rate, **_without_none(asdict(summary))}
+    head = {"key": key, _RATE: audio.sample_rate, **_without_none(asdict(summary))}
     line = json.dumps(head, ensure_ascii=False).encode()
     rest = line + b"\n" + audio.samples.astype("<f4", copy=False).tobytes()
     return _digest(rest) + b"\n" + rest
@@ -228,7 +227,7 @@ def _decode(content: bytes, key: str) -> AudioChunk:
     summary = read_summary(head)
     return AudioChunk(
         samples=np.frombuffer(raw, "<f4").astype(np.float32, copy=False),
-        sample_rate=get(head, "sample_rate", int),
+        sample_rate=get(head, _RATE, int),
         index=0,
         segment_index=0,
         num_segments=max(1, len(summary.text_segments)),
