@@ -26,6 +26,7 @@ def on(server: EmbeddedServer, code: str) -> str:
     replacements = {
         "localhost:8001": server.grpc_url,
         "localhost:8000": server.http_url,
+        "localhost:8002": server.metrics_url.removeprefix("http://").removesuffix("/metrics"),
         ".venv/bin/python": sys.executable,
         "python3 ": f"{sys.executable} ",
     }

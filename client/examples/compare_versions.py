@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             audio.save(f"version-{version}.wav")
             print(
                 f"version {audio.model_version}: {audio.checkpoint} in {audio.precision}, "
-                f"{audio.duration_s:.2f} s, real-time factor {audio.real_time_factor:.2f}"
+                f"{audio.duration_s:.2f} s of speech in {audio.elapsed_s:.2f} s"
             )
             spoken.append(audio)
     print(difference(*spoken))

@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     audio = asyncio.run(
         stream_to_file(arguments.url, arguments.text, arguments.voice, arguments.output)
     )
+    if audio.time_to_first_audio_s is None:
+        print(f"no audio: {', '.join(audio.finish_reasons)}")
+        return 1
     print(f"first audio after {audio.time_to_first_audio_s:.2f} s of {audio.elapsed_s:.2f} s")
     return 0
 
