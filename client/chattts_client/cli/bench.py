@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from typer import Argument, BadParameter, Option
 
 from .._client import ChatTTSClient
 from .._exceptions import ChatTTSError, RequestCancelledError
+from .._stream import SpeechStream
 from .._types import SpeechOptions
 from . import output as out
 from .options import AsJson, Server, Speech
@@ -80,20 +80,11 @@ def bench(
     One request is made before, unmeasured. Refused requests are not tried again but counted.
     """
     steps, options = _steps(concurrency), speech.given()
-    stopping = threading.Event()
     with server.open(retries=0) as client, out.progress() as bar:
         task = bar.add_task("requests", total=len(steps) * requests)
-        _ask(client, server.http, text, options, stopping)
-        measured = [
-            _measure(
-                one,
-                requests,
-                lambda: _ask(client, server.http, text, options, stopping),
-                lambda: bar.advance(task),
-                stopping,
-            )
-            for one in steps
-        ]
+        load = _Load(client, text, options)
+        load.ask()
+        measured = [_measure(load, one, requests, lambda: bar.advance(task)) for one in steps]
     figures = [step.figures() for step in measured]
     if as_json:
         out.print_json({"text": text, "steps": figures})
@@ -113,47 +104,53 @@ def _steps(concurrency: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _measure(
-    concurrency: int,
-    requests: int,
-    ask: Callable[[], Sample],
-    on_done: Callable[[], None],
-    stopping: threading.Event,
-) -> Step:
+class _Load:
+    """The requests, which can be stopped from another thread; HTTP cannot: it answers once."""
+
+    def __init__(self, client: ChatTTSClient, text: str, options: SpeechOptions) -> None:
+        self._client = client
+        self._text = text
+        self._options = options
+        self._streams: set[SpeechStream] = set()
+        self._is_stopped = False
+
+    def ask(self) -> Sample:
+        """Make one request."""
+        if self._client.transport == "http":
+            audio = self._client.synthesize(self._text, **self._options)
+            return Sample(None, audio.elapsed_s, audio.duration_s)
+        with self._client.stream(self._text, **self._options) as stream:
+            self._streams.add(stream)
+            if self._is_stopped:
+                raise RequestCancelledError("interrupted", request_id=stream.request_id)
+            audio = stream.result()
+        self._streams.discard(stream)
+        return Sample(audio.time_to_first_audio_s, audio.elapsed_s, audio.duration_s)
+
+    def stop(self) -> None:
+        """Cancel what runs, on the server too, and whatever begins later."""
+        self._is_stopped = True
+        for stream in tuple(self._streams):
+            stream.close()
+
+
+def _measure(load: _Load, concurrency: int, requests: int, on_done: Callable[[], None]) -> Step:
     samples: list[Sample] = []
     errors: list[ChatTTSError] = []
     start_s = time.perf_counter()
     with ThreadPoolExecutor(concurrency) as threads:
         try:
-            for answer in as_completed([threads.submit(ask) for _ in range(requests)]):
+            for answer in as_completed([threads.submit(load.ask) for _ in range(requests)]):
                 try:
                     samples.append(answer.result())
                 except ChatTTSError as error:
                     errors.append(error)
                 on_done()
         except KeyboardInterrupt:
-            stopping.set()  # each thread leaves its stream, which cancels it on the server
-            threads.shutdown(cancel_futures=True)
+            threads.shutdown(wait=False, cancel_futures=True)
+            load.stop()
             raise
     return Step(concurrency, time.perf_counter() - start_s, samples, errors)
-
-
-def _ask(
-    client: ChatTTSClient,
-    over_http: bool,
-    text: str,
-    options: SpeechOptions,
-    stopping: threading.Event,
-) -> Sample:
-    if over_http:
-        audio = client.synthesize(text, **options)
-        return Sample(None, audio.elapsed_s, audio.duration_s)
-    with client.stream(text, **options) as stream:
-        for _ in stream:
-            if stopping.is_set():
-                raise RequestCancelledError("interrupted", request_id=stream.request_id)
-        audio = stream.result()
-    return Sample(audio.time_to_first_audio_s, audio.elapsed_s, audio.duration_s)
 
 
 def _percentile(values: Sequence[float], percent: float) -> float | None:

@@ -352,6 +352,32 @@ def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
     assert frames(path) == 256
 
 
+@pytest.mark.parametrize(
+    "arguments", [["say", "hello", "-o", "out.wav"], ["bench", "-j", "2", "-n", "4"]]
+)
+def test_an_interrupt_cancels_what_gives_nothing_before_its_end(
+    arguments: list[str], grpc_url: str, fake: FakeTriton, tmp_path: Path
+) -> None:
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        if arguments[0] == "say" or len(fake.requests) > 2:
+            process.send_signal(signal.SIGINT)
+            request.cancelled.wait(10)
+        yield from utterance()
+
+    fake.script = script
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *arguments, "--url", grpc_url],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+    assert fake.requests[-1].cancelled.wait(10)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_reader_that_leaves_is_no_traceback(grpc_url: str, fake: FakeTriton) -> None:
     def endless(inputs: Inputs, request: Request) -> Iterator[Outputs]:
         while not request.cancelled.wait(0.001):
