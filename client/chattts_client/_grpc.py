@@ -60,7 +60,10 @@ class GrpcTransport:
     def start(self, request: SpeechRequest, timeout_s: float | None) -> GrpcCall:
         """Send a request; errors show when the answer is received."""
         message = messages.infer_message(request)
-        call = self._infer(message, timeout_s)
+        try:
+            call = self._infer(message, timeout_s)
+        except ValueError as error:  # the client was closed between two tries
+            raise messages.closed(request.request_id) from error
         return GrpcCall(call, message, self)
 
     def stop(self, message: Any) -> None:
@@ -147,11 +150,17 @@ class AsyncGrpcTransport:
         self._credentials = _credentials(endpoint.tls)
         self._channel: Any = None
         self._stub: Any = None
+        self.is_closed = False
+        """Whether running requests were cancelled."""
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncGrpcCall:
         """Send a request; errors show when the answer is received."""
         message = messages.infer_message(request)
-        return AsyncGrpcCall(self._infer(message, timeout_s), message, self)
+        try:
+            call = self._infer(message, timeout_s)
+        except grpc.aio.UsageError as error:  # the client was closed between two tries
+            raise messages.closed(request.request_id) from error
+        return AsyncGrpcCall(call, message, self)
 
     async def stop(self, message: Any) -> None:
         """Ask for the end of the request which `message` started; returns when it was heard."""
@@ -175,6 +184,7 @@ class AsyncGrpcTransport:
 
     async def close(self) -> None:
         """Close the connection; running requests are cancelled."""
+        self.is_closed = True
         if self._channel is not None:
             await self._channel.close()
 
@@ -215,8 +225,8 @@ class AsyncGrpcCall:
         except grpc.RpcError as error:
             raise messages.call_error(error, request_id) from error
         except asyncio.CancelledError:
-            if not self._is_stopped:  # the task was cancelled, not the request
-                raise
+            if not (self._is_stopped or self._transport.is_closed):
+                raise  # the task was cancelled, not the request
             raise messages.closed(request_id) from None
         return None if response is grpc.aio.EOF else messages.reader(response)
 

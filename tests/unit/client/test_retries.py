@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from chattts_client import (
+    AsyncChatTTSClient,
     ChatTTSClient,
     ChatTTSError,
     InvalidRequestError,
@@ -191,6 +193,22 @@ def test_closing_a_stream_that_waits_for_its_retry_wakes_it(
         with pytest.raises(RequestCancelledError):
             next(stream)
     assert len(fake.requests) == 1
+
+
+def test_closing_the_client_ends_what_waits_for_its_retry(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = fail(FULL)
+    client = ChatTTSClient(grpc_url, timeout_s=None, max_retries=1000)
+    threading.Timer(0.1, client.close).start()
+    with pytest.raises(RequestCancelledError):
+        client.synthesize("hello")
+
+    async def run() -> None:
+        async with AsyncChatTTSClient(grpc_url, timeout_s=None, max_retries=1000) as other:
+            asyncio.get_running_loop().call_later(0.1, asyncio.ensure_future, other.close())
+            await other.synthesize("hello")
+
+    with pytest.raises(RequestCancelledError):
+        asyncio.run(run())
 
 
 def test_waits_are_random_and_grow_up_to_a_limit() -> None:
