@@ -10,14 +10,11 @@ import asyncio
 from typing import Any
 
 import aiohttp
-import gevent  # type: ignore[import-untyped]
-import gevent.ssl  # type: ignore[import-untyped]
-from geventhttpclient.response import HTTPConnectionClosed, HTTPParseError
 from tritonclient.http import InferenceServerClient, InferInput
 from tritonclient.http.aio import InferenceServerClient as AsyncInferenceServerClient
 from tritonclient.utils import InferenceServerException
 
-from ._answers import Reader
+from ._answers import Reader, read_json_facts
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
@@ -25,38 +22,30 @@ from ._exceptions import (
     code_from_http,
     error_from_status,
 )
-from ._json import JsonObject
-from ._protocol import UNARY_MODEL, InputTensor, Question, SpeechRequest, with_deadline
+from ._json import JsonObject, parse_object
+from ._protocol import (
+    HEALTH_JSON,
+    STREAMING_MODEL,
+    UNARY_MODEL,
+    InputTensor,
+    Question,
+    SpeechRequest,
+    with_deadline,
+)
 from ._settings import Endpoint
-from ._web import ask, ssl_context
+from ._web import OK, Answer, Connections, ssl_context
 
-_TIMEOUTS = (gevent.Timeout, TimeoutError, asyncio.TimeoutError)
-_DISCONNECTS = (
-    OSError,
-    HTTPConnectionClosed,
-    aiohttp.ClientConnectionError,
-    aiohttp.ClientPayloadError,
-)
-# What geventhttpclient's parser says where an answer ends too early; it has no class for that.
-_CUT = "Incomplete response"
-_FAILURES = (
-    *_TIMEOUTS,
-    *_DISCONNECTS,
-    InferenceServerException,
-    HTTPParseError,
-    aiohttp.ClientError,
-)
+_JSON_LENGTH = "Inference-Header-Content-Length"
+_READY, _NOT_READY = OK, 400
+_DISCONNECTS = (OSError, aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
+_FAILURES = (asyncio.TimeoutError, OSError, InferenceServerException, aiohttp.ClientError)
 
 
 class HttpTransport:
-    """One connection per request, so that it is safe for use by several threads."""
+    """Kept connections, one for each request that runs; safe for use by several threads."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._tls: dict[str, Any] = {}
-        if endpoint.tls is not None:
-            context = ssl_context(endpoint.tls, gevent.ssl.create_default_context)
-            self._tls = {"ssl": True, "ssl_context_factory": lambda **_: context}
+        self._connections = Connections(endpoint)
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> HttpCall:
         """Prepare a request; it is sent when the answer is received."""
@@ -64,29 +53,27 @@ class HttpTransport:
 
     def infer(self, request: SpeechRequest, timeout_s: float | None) -> Reader:
         """Send a request and wait for its response."""
+        body, json_length = InferenceServerClient.generate_request_body(
+            [_input(tensor) for tensor in request.tensors], request_id=request.request_id
+        )
+        headers = {} if json_length is None else {_JSON_LENGTH: str(json_length)}
+        path = f"{_model_path(UNARY_MODEL, request.model_version)}/infer"
         try:
-            # NOTE: the client's own time limits are per socket operation; this is for the whole.
-            with (
-                gevent.Timeout(timeout_s),
-                InferenceServerClient(
-                    self._endpoint.url,
-                    connection_timeout=None,
-                    network_timeout=None,
-                    **self._tls,
-                ) as client,
-            ):
-                result = client.infer(**_arguments(request, self._endpoint))
-        except _FAILURES as error:
-            raise _error(error, request.request_id) from error
-        reader: Reader = result.as_numpy
-        return reader
+            answer = self._connections.ask(path, timeout_s, body=body, headers=headers)
+            if answer.status != OK:
+                raise answer.error()
+            return _reader(answer)
+        except ChatTTSError as error:
+            error.request_id = request.request_id
+            raise
 
     def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
         """Ask about the server or a model; its answer has the keys of `Question`."""
-        return ask(self._endpoint, asked, timeout_s)
+        return _ask(self._connections, asked, timeout_s)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Close the connections."""
+        self._connections.close()
 
 
 class HttpCall:
@@ -117,6 +104,7 @@ class AsyncHttpTransport:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self._connections = Connections(endpoint)  # for questions, in threads
         self._tls: dict[str, Any] = {}
         if endpoint.tls is not None:
             self._tls = {"ssl": True, "ssl_context": ssl_context(endpoint.tls)}
@@ -128,7 +116,13 @@ class AsyncHttpTransport:
 
     async def infer(self, request: SpeechRequest, timeout_s: float | None) -> Reader:
         """Send a request and wait for its response."""
-        answer = self._connect().infer(**_arguments(request, self._endpoint))
+        answer = self._connect().infer(
+            UNARY_MODEL,
+            [_input(tensor) for tensor in request.tensors],
+            model_version=request.model_version,
+            request_id=request.request_id,
+            headers=dict(self._endpoint.headers),
+        )
         try:
             result = await asyncio.wait_for(answer, timeout_s)
         except _FAILURES as error:
@@ -138,10 +132,11 @@ class AsyncHttpTransport:
 
     async def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
         """Ask about the server or a model; its answer has the keys of `Question`."""
-        return await asyncio.to_thread(ask, self._endpoint, asked, timeout_s)
+        return await asyncio.to_thread(_ask, self._connections, asked, timeout_s)
 
     async def close(self) -> None:
         """Close the connections."""
+        self._connections.close()
         if self._client is not None:
             await self._client.close()
 
@@ -180,14 +175,28 @@ class AsyncHttpCall:
         self._is_done = True
 
 
-def _arguments(request: SpeechRequest, endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "model_name": UNARY_MODEL,
-        "model_version": request.model_version,
-        "inputs": [_input(tensor) for tensor in request.tensors],
-        "request_id": request.request_id,
-        "headers": dict(endpoint.headers),
-    }
+def _ask(connections: Connections, asked: Question, timeout_s: float | None) -> JsonObject:
+    body = HEALTH_JSON if asked.about == "facts" else None
+    answer = connections.ask(_question_path(asked), timeout_s, body=body)
+    if asked.about in ("live", "ready") and answer.status in (_READY, _NOT_READY):
+        return {asked.about: answer.status == _READY}
+    if answer.status != OK:
+        raise answer.error()
+    return (read_json_facts if asked.about == "facts" else parse_object)(answer.content)
+
+
+def _question_path(asked: Question) -> str:
+    if asked.about == "live":
+        return "/v2/health/live"
+    if asked.about == "server":
+        return "/v2"
+    # the model that streams: the unary one would let a question wait for speech
+    path = _model_path(asked.model or STREAMING_MODEL, asked.version)
+    return path + {"model": "", "ready": "/ready", "facts": "/generate"}[asked.about]
+
+
+def _model_path(model: str, version: str) -> str:
+    return f"/v2/models/{model}" + (f"/versions/{version}" if version else "")
 
 
 def _input(tensor: InputTensor) -> Any:
@@ -196,12 +205,24 @@ def _input(tensor: InputTensor) -> Any:
     )
 
 
+def _reader(answer: Answer) -> Reader:
+    try:
+        length = answer.headers.get(_JSON_LENGTH)
+        result = InferenceServerClient.parse_response_body(
+            answer.content, header_length=None if length is None else int(length)
+        )
+    except (InferenceServerException, ValueError) as error:
+        raise ProtocolError(f"not a Triton answer: {error}") from error
+    reader: Reader = result.as_numpy
+    return reader
+
+
 def _error(error: BaseException, request_id: str) -> ChatTTSError:
     if isinstance(error, InferenceServerException) and error.status() is not None:
         status, message = int(error.status()), str(error.message())
         return error_from_status(code_from_http(status, message), message, request_id)
-    if isinstance(error, _TIMEOUTS):
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return RequestTimeoutError("no answer within the time limit", request_id=request_id)
-    if isinstance(error, _DISCONNECTS) or _CUT in str(error):
+    if isinstance(error, _DISCONNECTS):
         return error_from_status("UNAVAILABLE", f"no connection: {error}", request_id)
     return ProtocolError(f"not a Triton answer: {error}", request_id=request_id)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ._exceptions import ProtocolError
 from ._settings import Endpoint
-from ._web import error_from_answer, fetch
+from ._web import OK, Connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,11 @@ def fetch_metrics(url: str, timeout_s: float | None) -> MetricsSnapshot:
         RequestTimeoutError: no complete answer within `timeout_s` seconds.
         ProtocolError: what answers has no metrics of Triton.
     """
-    status, content = fetch(Endpoint(url), "/metrics", None, timeout_s)
-    if status != 200:
-        raise error_from_answer(status, content)
-    return _snapshot(url, _samples(content))
+    with closing(Connections(Endpoint(url))) as connections:
+        answer = connections.ask("/metrics", timeout_s)
+    if answer.status != OK:
+        raise answer.error()
+    return _snapshot(url, _samples(answer.content))
 
 
 def _samples(content: bytes) -> tuple[MetricSample, ...]:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Final, Literal, SupportsFloat
 from urllib.parse import urlsplit
@@ -61,8 +61,8 @@ class Endpoint:
     """HOST:PORT."""
     tls: Tls | None = None
     """None: not encrypted."""
-    headers: tuple[tuple[str, str], ...] = ()
-    """Lower-case name and value, sent with every call."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Lower-case name and value, sent with every call; values may be secrets."""
 
     @property
     def host(self) -> str:

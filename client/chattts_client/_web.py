@@ -1,6 +1,6 @@
-"""One HTTP request with the standard library, within a time limit for all of it.
+"""HTTP with the standard library: kept connections, and a time limit for all of a request.
 
-For what takes no tensors: questions about the server, and its metrics.
+The libraries that tritonclient uses limit each read instead, and keep a loop for each thread.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
 
-from ._answers import read_json_facts
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
@@ -22,136 +24,187 @@ from ._exceptions import (
     code_from_http,
     error_from_status,
 )
-from ._json import JsonObject, get, parse_object
-from ._protocol import HEALTH_JSON, STREAMING_MODEL, Question
+from ._json import get, parse_object
 from ._settings import Endpoint, Tls
 
-_YES, _NO, _NOT_FOUND = 200, 400, 404
+OK: Final = 200
+_NOT_FOUND: Final = 404
+_MAX_IDLE = 32
+"""Connections kept for later requests."""
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-def fetch(
-    endpoint: Endpoint, path: str, body: bytes | None, timeout_s: float | None
-) -> tuple[int, bytes]:
-    """Send one request on a connection of its own and return the status and the whole answer.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One whole response."""
 
-    Args:
-        endpoint: where to; its headers are sent.
-        path: begins with a slash.
-        body: JSON to POST; None = GET.
-        timeout_s: seconds for everything but the name's resolution; None = no limit.
+    status: int
+    """Of HTTP."""
+    headers: http.client.HTTPMessage
+    """Names in any case."""
+    content: bytes
+    """The body."""
 
-    Raises:
-        ServerUnavailableError: no connection.
-        RequestTimeoutError: no complete answer within the limit.
-        ProtocolError: the answer is not HTTP.
-    """
-    connection = _connection(endpoint, timeout_s)
-    with _Limit(timeout_s) as limit, contextlib.closing(connection):
+    def error(self, request_id: str = "") -> ChatTTSError:
+        """The error that another status than 200 means; Triton's bodies say why, as JSON."""
         try:
-            connection.connect()
+            message = get(parse_object(self.content), "error", str)
+        except ProtocolError:
+            text = self.content[:200].decode(errors="replace")
+            message = f"HTTP status {self.status}: {text}"
+            if self.status == _NOT_FOUND:
+                return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
+        return error_from_status(code_from_http(self.status, message), message, request_id)
+
+
+class Connections:
+    """Connections to one server; safe for use by several threads."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Open none yet.
+
+        Raises:
+            OSError: a file of `tls` cannot be read.
+        """
+        self._endpoint = endpoint
+        self._ssl = None if endpoint.tls is None else ssl_context(endpoint.tls)
+        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._is_closed = False
+
+    def ask(
+        self,
+        path: str,
+        timeout_s: float | None,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> Answer:
+        """Send one request and wait for the whole answer.
+
+        Args:
+            path: begins with a slash.
+            timeout_s: seconds for everything but the name's resolution; None = no limit.
+            body: what to POST; None = GET.
+            headers: besides those of the endpoint.
+
+        Raises:
+            ServerUnavailableError: no connection, or it was cut.
+            RequestTimeoutError: no complete answer within the limit.
+            ProtocolError: the answer is not HTTP.
+        """
+        method = "GET" if body is None else "POST"
+        request = (method, path, body, {**dict(self._endpoint.headers), **headers})
+        with _Limit(timeout_s) as limit:
+            try:
+                answer = self._exchange(request, limit)
+            except (OSError, http.client.HTTPException) as error:
+                if limit.has_passed or isinstance(error, TimeoutError):
+                    raise RequestTimeoutError("no answer within the time limit") from error
+                if isinstance(error, (OSError, http.client.IncompleteRead)):
+                    raise error_from_status("UNAVAILABLE", f"no connection: {error}", "") from error
+                raise ProtocolError(f"not an HTTP answer: {error!r}") from error
+            if limit.has_passed:  # cut, which looks like the end of an answer without a length
+                raise RequestTimeoutError("no answer within the time limit")
+            return answer
+
+    def close(self) -> None:
+        """Close the connections that wait; those in use close when their answer is there."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _exchange(self, request: tuple[Any, ...], limit: _Limit) -> Answer:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            return self._exchange_on(self._connection(limit), request, limit)
+        try:
+            return self._exchange_on(connection, request, limit)
+        except ConnectionError:
+            if limit.has_passed:
+                raise
+        # the server has closed it while it was idle, which shows only now
+        return self._exchange_on(self._connection(limit), request, limit)
+
+    def _exchange_on(
+        self, connection: http.client.HTTPConnection, request: tuple[Any, ...], limit: _Limit
+    ) -> Answer:
+        try:
+            if connection.sock is None:
+                connection.connect()
             limit.watch(connection.sock)
-            connection.request(
-                "GET" if body is None else "POST", path, body, dict(endpoint.headers)
-            )
+            connection.request(*request)
             response = connection.getresponse()
-            answer = response.status, response.read()
-        except (OSError, http.client.HTTPException) as error:
-            if limit.has_passed or isinstance(error, TimeoutError):
-                raise RequestTimeoutError("no answer within the time limit") from error
-            if isinstance(error, (OSError, http.client.IncompleteRead)):
-                raise error_from_status("UNAVAILABLE", f"no connection: {error}", "") from error
-            raise ProtocolError(f"not an HTTP answer: {error!r}") from error
-        if limit.has_passed:  # cut, which looks like the end of an answer without a length
-            raise RequestTimeoutError("no answer within the time limit")
+            answer = Answer(response.status, response.headers, response.read())
+        except BaseException:
+            connection.close()
+            raise
+        limit.leave()
+        is_kept = connection.sock is not None and not (self._is_closed or limit.has_passed)
+        if is_kept and len(self._idle) < _MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
         return answer
 
-
-def ask(endpoint: Endpoint, asked: Question, timeout_s: float | None) -> JsonObject:
-    """Ask about the server or a model; the answer has the keys of `Question`.
-
-    Raises:
-        ChatTTSError: see its subclasses.
-    """
-    status, content = fetch(
-        endpoint, _path(asked), HEALTH_JSON if asked.about == "facts" else None, timeout_s
-    )
-    if asked.about in ("live", "ready") and status in (_YES, _NO):
-        return {asked.about: status == _YES}
-    if status != _YES:
-        raise error_from_answer(status, content)
-    return read_json_facts(content) if asked.about == "facts" else parse_object(content)
+    def _connection(self, limit: _Limit) -> http.client.HTTPConnection:
+        host, port, timeout_s = self._endpoint.host, self._endpoint.port, limit.left_s
+        if self._ssl is None:
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._ssl)
 
 
-def error_from_answer(status: int, content: bytes) -> ChatTTSError:
-    """The error of an answer whose status is not 200; Triton's say why, as JSON."""
-    try:
-        message = get(parse_object(content), "error", str)
-    except ProtocolError:
-        message = f"HTTP status {status}: {content[:200].decode(errors='replace')}"
-        if status == _NOT_FOUND:
-            return ProtocolError(f"not a Triton server: {message}")
-    return error_from_status(code_from_http(status, message), message, "")
-
-
-def _path(asked: Question) -> str:
-    if asked.about == "live":
-        return "/v2/health/live"
-    if asked.about == "server":
-        return "/v2"
-    version = f"/versions/{asked.version}" if asked.version else ""
-    # the model that streams: the unary one would let a question wait for speech
-    model = f"/v2/models/{asked.model or STREAMING_MODEL}{version}"
-    return model + {"model": "", "ready": "/ready", "facts": "/generate"}[asked.about]
-
-
-def ssl_context(tls: Tls, create: Callable[..., Any] = ssl.create_default_context) -> Any:
-    """The certificates of `tls` for Python's ssl, or for what has another `create`.
+def ssl_context(tls: Tls) -> ssl.SSLContext:
+    """The certificates of `tls` as the standard library takes them.
 
     Raises:
         OSError: a file cannot be read, or holds no certificate.
     """
-    context = create(cafile=tls.ca_file)
+    context = ssl.create_default_context(cafile=tls.ca_file)
     if tls.cert_file is not None:
         context.load_cert_chain(tls.cert_file, tls.key_file)
     return context
 
 
 class _Limit:
-    """Cuts a connection after some seconds; its own limit is for each read, and bytes trickle."""
+    """Cuts the connection in use after some seconds: bytes that trickle end no limit of a read."""
 
     def __init__(self, timeout_s: float | None) -> None:
         self._end_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._timer: threading.Timer | None = None
 
     @property
+    def left_s(self) -> float | None:
+        """Seconds until then, at least a moment; None = no limit."""
+        return None if self._end_s is None else max(1e-3, self._end_s - time.monotonic())
+
+    @property
     def has_passed(self) -> bool:
         return self._end_s is not None and time.monotonic() >= self._end_s
 
     def watch(self, connection: socket.socket) -> None:
-        """Cut this one."""
-        if self._end_s is not None:
-            left_s = max(0.0, self._end_s - time.monotonic())
-            self._timer = threading.Timer(left_s, _cut, (connection,))
+        """Cut this one; a kept connection has another limit from its last request."""
+        self.leave()
+        connection.settimeout(self.left_s)
+        if self.left_s is not None:
+            self._timer = threading.Timer(self.left_s, _cut, (connection,))
             self._timer.start()
+
+    def leave(self) -> None:
+        """Cut none any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+            self._timer = None
 
     def __enter__(self) -> _Limit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
+        self.leave()
 
 
 def _cut(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):  # closed already
         # not the method of an encrypted socket: that one takes its state away from the reader
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-
-def _connection(endpoint: Endpoint, timeout_s: float | None) -> http.client.HTTPConnection:
-    host, port = endpoint.host, endpoint.port
-    if endpoint.tls is None:
-        return http.client.HTTPConnection(host, port, timeout=timeout_s)
-    context = ssl_context(endpoint.tls)
-    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)

@@ -178,6 +178,10 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         """What every question must carry in its headers, if anything."""
         self.facts: dict[str, object] = {}
         """What the health answer says besides."""
+        self.num_connections = 0
+        """Over HTTP."""
+        self.hangs_up = False
+        """Whether each HTTP connection ends after one answer, without notice."""
         self.requests: list[Request] = []
         self.inputs: list[Inputs] = []
 
@@ -356,7 +360,12 @@ class _HttpHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def handle_one_request(self) -> None:
+        super().handle_one_request()
+        self.close_connection = self.close_connection or self.fake.hangs_up
+
     def handle(self) -> None:
+        self.fake.num_connections += 1
         with contextlib.suppress(ConnectionError):  # the caller has left
             super().handle()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import sys
 from collections.abc import Iterator
@@ -129,6 +130,31 @@ def test_one_client_serves_many_threads(http_url: str) -> None:
     with ChatTTSClient(http_url, transport="http") as client, ThreadPoolExecutor(4) as threads:
         audios = list(threads.map(lambda index: client.synthesize(f"text {index}"), range(12)))
     assert {len(audio.samples) for audio in audios} == {768}
+
+
+def test_requests_one_after_another_share_a_connection(http_url: str, fake: FakeTriton) -> None:
+    async def speak() -> None:
+        async with AsyncChatTTSClient(http_url, transport="http") as client:
+            for _ in range(3):
+                await client.synthesize("hello")
+
+    with ChatTTSClient(http_url, transport="http") as client:
+        for _ in range(3):
+            client.synthesize("hello")
+        assert client.health().ready
+    assert fake.num_connections == 1
+    asyncio.run(speak())
+    assert fake.num_connections == 2
+
+
+def test_a_connection_that_the_server_has_closed_is_replaced(
+    http_url: str, fake: FakeTriton
+) -> None:
+    fake.hangs_up = True
+    with ChatTTSClient(http_url, transport="http", max_retries=0) as client:
+        for _ in range(3):
+            assert client.synthesize("hello").seed == 7
+    assert (fake.num_connections, len(fake.requests)) == (3, 3)
 
 
 @pytest.mark.parametrize("error", [ImportError, RuntimeError])
