@@ -12,10 +12,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; see `chattts --help`."""
     try:
         from .app import run
+
+        return run(argv)
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise
         needed = "the command line needs an extra: pip install 'chattts-client[cli]'"
         print(f"error: {needed}", file=sys.stderr)
         return 2
-    return run(argv)
+    except KeyboardInterrupt:  # outside of a command
+        print("interrupted", file=sys.stderr)
+        return 130

@@ -19,6 +19,7 @@ from . import output as out
 from .lines import FORMATS, Format, Line, read_lines
 from .manifest import Manifest
 from .options import AsJson, Server, Speech, decode
+from .sinks import check_extras
 
 
 @dataclass
@@ -91,6 +92,7 @@ def batch(
 
     The same command again speaks only what is missing, failed or has changed.
     """
+    check_extras(f".{suffix}", play=False)
     lines = _read(source, input_format, speech)
     output.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(output)

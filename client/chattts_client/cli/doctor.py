@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from rich.table import Table
+from rich.text import Text
 from typer import Option
 
 from .._client import ChatTTSClient
@@ -270,7 +271,7 @@ def _print(finding: Finding) -> None:
     row.add_column(width=4, style=_STYLES[finding.status])
     row.add_column(width=8)
     row.add_column()
-    row.add_row(finding.status, finding.check, finding.detail)
+    row.add_row(finding.status, finding.check, Text(finding.detail))
     if advice:
-        row.add_row("", "", advice)
+        row.add_row("", "", Text(advice))
     console.print(row)

@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 
 def flattened(function: Callable[..., int]) -> Callable[..., int]:
     """A command whose dataclass arguments have become one option per field."""
-    hints = get_type_hints(function, include_extras=True)
+    # not get_type_hints: before Python 3.11 it wraps what has the default None, extras and all
+    hints = inspect.get_annotations(function, eval_str=True)
     groups = {name: hint for name, hint in hints.items() if _is_group(hint)}
     parameters: list[inspect.Parameter] = []
     for name in inspect.signature(function).parameters:

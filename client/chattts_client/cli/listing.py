@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.table import Table
+from rich.text import Text
 
 from .._health import ModelInfo
 from .._types import Voice
@@ -76,5 +77,5 @@ def _print_rows(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
         return
     table = Table(*columns, box=None, header_style="bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))
     console.print(table)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from typer import Argument, BadParameter, Option
+from typer import Argument, BadParameter, Context, Option
 
 from .._client import ChatTTSClient
+from .._exceptions import ChatTTSError
 from .._settings import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, DEFAULT_URLS, Tls
 from .._types import SpeechOptions
 
+_COMPLETION_LIMIT_S = 1.0
 _SERVER = "Server"
 _SPEECH = "Speech"
 _SAMPLING = "Sampling"
@@ -169,6 +171,17 @@ ModelVersion = Annotated[
 ]
 
 
+def complete_voice(ctx: Context, incomplete: str) -> list[tuple[str, str]]:
+    """Names and descriptions of the server's voices, for a shell; none if it does not answer."""
+    try:
+        url = ctx.params.get("url")
+        with ChatTTSClient(url, timeout_s=_COMPLETION_LIMIT_S, max_retries=0) as client:
+            voices = client.voices()
+    except (ChatTTSError, ValueError):
+        return []
+    return [(one.name, one.description) for one in voices if one.name.startswith(incomplete)]
+
+
 class _Given:
     """Fields that are options of the protocol; None: the server's default."""
 
@@ -205,7 +218,12 @@ class Speech(_Given):
 
     voice: Annotated[
         str | None,
-        Option(metavar="NAME", help="See `chattts voices`.", rich_help_panel=_SPEECH),
+        Option(
+            metavar="NAME",
+            help="See `chattts voices`.",
+            autocompletion=complete_voice,
+            rich_help_panel=_SPEECH,
+        ),
     ] = None
     language: Language = None
     style: Annotated[

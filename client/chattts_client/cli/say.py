@@ -13,7 +13,7 @@ from .._client import ChatTTSClient
 from .._types import Audio, SpeechOptions
 from . import output as out
 from .options import FLAG, AsJson, Server, Speech, TextSource
-from .sinks import STDOUT, StandardOutput, open_sinks
+from .sinks import STDOUT, StandardOutput, check_extras, open_sinks
 
 
 def say(
@@ -101,6 +101,7 @@ def _check(server: Server, output: str | None, stream: bool, play: bool) -> None
     if server.http and stream:
         raise BadParameter("needs gRPC: leave --http out", param_hint="--stream")
     if output is None or output == STDOUT:
+        check_extras("", play)
         return
     suffix = Path(output).suffix.lower()
     if suffix not in SUFFIXES:
@@ -108,5 +109,6 @@ def _check(server: Server, output: str | None, stream: bool, play: bool) -> None
         raise BadParameter(message, param_hint="--output")
     if stream and suffix != WAV_SUFFIX:
         raise BadParameter(f"writes {WAV_SUFFIX} or -, not {suffix}", param_hint="--stream")
+    check_extras(suffix, play)
     if not Path(output).parent.is_dir():
         raise FileNotFoundError(f"no folder {str(Path(output).parent)!r} for {output!r}")

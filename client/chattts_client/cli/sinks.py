@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from importlib.util import find_spec
 from typing import Protocol
 
-from .._audio import WavWriter, pcm16, sound_library
+from .._audio import WAV_SUFFIX, WavWriter, pcm16, sound_library
 from .._types import Samples
 
 STDOUT = "-"
@@ -60,6 +61,24 @@ class Loudspeaker:
         if exc_type is None:
             self._stream.stop()  # plays what it has taken
         self._stream.close()
+
+
+def check_extras(suffix: str, play: bool) -> None:
+    """Find out before anything is sent whether the files and sounds that are wanted can be made.
+
+    Args:
+        suffix: of the file, with its dot; empty: there is none.
+        play: whether the loudspeaker is wanted.
+
+    Raises:
+        ImportError: an extra is not installed; the message says which.
+        OSError: there is no sound library.
+    """
+    if suffix not in ("", WAV_SUFFIX) and find_spec("soundfile") is None:
+        needed = f"saving {suffix} needs an extra: pip install 'chattts-client[audio]'"
+        raise ImportError(needed)
+    if play:
+        sound_library()
 
 
 def open_sinks(stack: ExitStack, output: str | None, play: bool, sample_rate: int) -> list[Sink]:

@@ -161,12 +161,23 @@ def test_a_stream_is_played_as_it_comes(
     assert capsys.readouterr().out.startswith("played: 0.03 s")
 
 
-def test_playing_needs_an_extra(
-    grpc_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("flags", "extra"),
+    [(["--play"], "play"), (["--play", "-o", "a.wav"], "play"), (["-o", "a.mp3"], "audio")],
+)
+def test_a_missing_extra_is_named_before_anything_is_sent(
+    flags: list[str],
+    extra: str,
+    grpc_url: str,
+    fake: FakeTriton,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
-    assert main(["say", "hello", "--play", "--stream", "--url", grpc_url]) == 2
-    assert "pip install 'chattts-client[play]'" in capsys.readouterr().err
+    monkeypatch.setattr("chattts_client.cli.sinks.find_spec", lambda name: None)
+    assert main(["say", "hello", "--url", grpc_url, *flags]) == 2
+    assert f"pip install 'chattts-client[{extra}]'" in capsys.readouterr().err
+    assert not fake.requests
 
 
 def test_json_is_one_line_with_everything(

@@ -15,6 +15,7 @@ from chattts_client.cli import main
 from chattts_client.cli.options import Speech
 from chattts_client.cli.output import EXIT_CODES
 from unit.client.cli_help import CLIENT, COMMANDS, DOCS, documented, help_text
+from unit.client.fake_triton import FakeTriton, voices_answer
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -67,13 +68,26 @@ def test_without_the_extra_one_sentence_says_so() -> None:
     )
 
 
-def test_a_shell_completes_commands_and_options() -> None:
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("chattts he", ["health"]),
+        ("chattts say --strea", ["--stream"]),
+        ("chattts say --latency l", ["low"]),
+        ("chattts say --voice e", ["en"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(
+    words: str, completed: list[str], grpc_url: str, fake: FakeTriton
+) -> None:
+    fake.script = lambda inputs, request: iter([voices_answer()])
     environment = {
         **os.environ,
         "PYTHONPATH": str(CLIENT),
+        "CHATTTS_URL": grpc_url,
         "_CHATTTS_COMPLETE": "complete_bash",
-        "COMP_WORDS": "chattts he",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
     }
     done = subprocess.run(
         [sys.executable, "-m", "chattts_client"],
@@ -82,7 +96,7 @@ def test_a_shell_completes_commands_and_options() -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.split() == ["health"]
+    assert done.stdout.split() == completed
 
 
 @pytest.mark.parametrize(("name", "coloured"), [("FORCE_COLOR", True), ("NO_COLOR", False)])
