@@ -81,11 +81,17 @@ class Patience:
             pause: waits between two attempts. It must not refer to the call's results: tenacity
                 leaves a reference cycle, which would keep them alive for a while.
         """
-        return Retrying(sleep=pause, **self._rules())(attempt)
+        try:
+            return Retrying(sleep=pause, **self._rules())(attempt)
+        except ChatTTSError as error:
+            raise _without_cycle(error)  # noqa: B904 # the same error
 
     async def run_async(self, attempt: Callable[[], Awaitable[T]], pause: AsyncPause) -> T:
         """The asynchronous twin of `run`."""
-        return await AsyncRetrying(sleep=pause, **self._rules())(attempt)
+        try:
+            return await AsyncRetrying(sleep=pause, **self._rules())(attempt)
+        except ChatTTSError as error:
+            raise _without_cycle(error)  # noqa: B904 # the same error
 
     def _rules(self) -> dict[str, Any]:
         return {
@@ -99,6 +105,11 @@ class Patience:
         if state.attempt_number > self._max_retries:
             return True
         return self._end_s is not None and time.monotonic() + state.upcoming_sleep >= self._end_s
+
+
+def _without_cycle(error: ChatTTSError) -> ChatTTSError:
+    """An error without tenacity's frames, which refer to it and so keep all its frames alive."""
+    return error.with_traceback(None)
 
 
 def _is_worth_it(error: BaseException) -> bool:
