@@ -197,6 +197,10 @@ _CASES = (
         r"\bconnection refused\b|\bconnect call failed\b",
         "Check url, and that the server runs: nothing listens there.",
     ),
+    _case(
+        r"\bsocket closed\b|\bconnection reset\b|\bclosed connection without response\b",
+        "Try again; if it stays so, check the port in url, and whether it needs tls.",
+    ),
 )
 # The server's messages about an argument start with its name and a colon.
 _FIELD = re.compile(r"([a-z][a-z0-9_]*): ")
@@ -256,6 +260,12 @@ def error_in_stream(message: str, request_id: str) -> ChatTTSError:
     if separator and name in _TRITON_CODES:
         return error_from_status(_TRITON_CODES[name], text, request_id)
     return error_from_status("UNKNOWN", message, request_id)
+
+
+def no_http(what: object, request_id: str = "") -> ProtocolError:
+    """The error of an answer that is not HTTP, or not Triton's."""
+    hint = "Name the HTTP port in url, 8000 by default, or pass transport='grpc'."
+    return ProtocolError(f"not an HTTP port of Triton: {what}", request_id=request_id, hint=hint)
 
 
 def code_from_http(status: int, message: str) -> str:

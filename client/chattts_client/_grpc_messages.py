@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import AsyncIterator
 from typing import Any
@@ -23,7 +24,7 @@ from ._protocol import (
     SpeechRequest,
 )
 
-_NO_HTTP2 = "http1.x server"
+_NO_HTTP2 = re.compile(r"failed parsing http/2|http1.x server", re.IGNORECASE)
 """gRPC's words for an answer in HTTP/1."""
 
 
@@ -96,9 +97,9 @@ def call_error(error: Any, request_id: str) -> ChatTTSError:
     message = error.details() or "the server closed the call without a message"
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
-    if _NO_HTTP2 in message:
+    if _NO_HTTP2.search(message):
         hint = "Name the gRPC port in url, 8001 by default, or pass transport='http'."
-        return ProtocolError(f"an HTTP port: {message}", request_id=request_id, hint=hint)
+        return ProtocolError(f"not a gRPC port: {message}", request_id=request_id, hint=hint)
     return error_from_status(error.code().name, message, request_id)
 
 

@@ -7,6 +7,7 @@ limit as `deadline_ms`.
 from __future__ import annotations
 
 import asyncio
+import reprlib
 from typing import Any
 
 import aiohttp
@@ -17,10 +18,10 @@ from tritonclient.utils import InferenceServerException
 from ._answers import Reader, read_json_facts
 from ._exceptions import (
     ChatTTSError,
-    ProtocolError,
     RequestTimeoutError,
     code_from_http,
     error_from_status,
+    no_http,
 )
 from ._json import JsonObject, parse_object
 from ._protocol import (
@@ -212,7 +213,7 @@ def _reader(answer: Answer) -> Reader:
             answer.content, header_length=None if length is None else int(length)
         )
     except (InferenceServerException, ValueError) as error:
-        raise ProtocolError(f"not a Triton answer: {error}") from error
+        raise no_http(error) from error
     reader: Reader = result.as_numpy
     return reader
 
@@ -225,4 +226,4 @@ def _error(error: BaseException, request_id: str) -> ChatTTSError:
         return RequestTimeoutError("no answer within the time limit", request_id=request_id)
     if isinstance(error, _DISCONNECTS):
         return error_from_status("UNAVAILABLE", f"no connection: {error}", request_id)
-    return ProtocolError(f"not a Triton answer: {error}", request_id=request_id)
+    return no_http(reprlib.repr(str(error)), request_id)

@@ -57,10 +57,13 @@ def fetch_metrics(url: str, timeout_s: float | None) -> MetricsSnapshot:
         RequestTimeoutError: no complete answer within `timeout_s` seconds.
         ProtocolError: what answers has no metrics of Triton.
     """
-    with closing(Connections(Endpoint(url))) as connections:
-        answer = connections.ask("/metrics", timeout_s)
-    if answer.status != OK:
-        raise answer.error()
+    try:
+        with closing(Connections(Endpoint(url))) as connections:
+            answer = connections.ask("/metrics", timeout_s)
+        if answer.status != OK:
+            raise answer.error()
+    except ProtocolError as error:
+        raise _no_metrics(str(error)) from error
     return _snapshot(url, _samples(answer.content))
 
 

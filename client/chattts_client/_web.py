@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import reprlib
 import socket
 import ssl
 import threading
@@ -23,6 +24,7 @@ from ._exceptions import (
     RequestTimeoutError,
     code_from_http,
     error_from_status,
+    no_http,
 )
 from ._json import get, parse_object
 from ._settings import Endpoint, Tls
@@ -53,7 +55,7 @@ class Answer:
             text = self.content[:200].decode(errors="replace")
             message = f"HTTP status {self.status}: {text}"
             if self.status == _NOT_FOUND:
-                return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
+                return no_http(message, request_id)
         return error_from_status(code_from_http(self.status, message), message, request_id)
 
 
@@ -102,7 +104,7 @@ class Connections:
                     raise RequestTimeoutError("no answer within the time limit") from error
                 if isinstance(error, (OSError, http.client.IncompleteRead)):
                     raise error_from_status("UNAVAILABLE", f"no connection: {error}", "") from error
-                raise ProtocolError(f"not an HTTP answer: {error!r}") from error
+                raise no_http(reprlib.repr(str(error))) from error
             if limit.has_passed:  # cut, which looks like the end of an answer without a length
                 raise RequestTimeoutError("no answer within the time limit")
             return answer

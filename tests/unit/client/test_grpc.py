@@ -156,6 +156,13 @@ def test_no_server_is_an_error_that_is_worth_another_try() -> None:
         assert caught.value.retryable
 
 
+def test_an_http_port_is_named(http_url: str) -> None:
+    for twin in TWINS.values():
+        with pytest.raises(ProtocolError, match="^not a gRPC port: ") as caught:
+            twin(http_url).synthesize("hello")
+        assert "8001" in caught.value.hint
+
+
 @pytest.mark.parametrize("script", [silent, endless])
 def test_a_time_limit_ends_the_call_on_both_sides(
     grpc_twin: Twin, fake: FakeTriton, script: Script

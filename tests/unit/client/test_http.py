@@ -120,10 +120,12 @@ def test_a_time_limit_ends_the_call(http_twin: Twin, fake: FakeTriton) -> None:
         http_twin.synthesize("hello", timeout_s=0.1)
 
 
-def test_http_on_the_grpc_port_is_a_typed_error(grpc_url: str) -> None:
+def test_a_grpc_port_is_named(grpc_url: str) -> None:
     for twin in TWINS.values():
-        with pytest.raises((ProtocolError, ServerUnavailableError)):
+        with pytest.raises(ProtocolError, match="^not an HTTP port of Triton: ") as caught:
             twin(grpc_url, "http").synthesize("hello", timeout_s=5)
+        assert "8000" in caught.value.hint
+        assert len(str(caught.value)) < 100
 
 
 def test_one_client_serves_many_threads(http_url: str) -> None:
