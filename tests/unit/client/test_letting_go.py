@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chattts_client import (
     AsyncChatTTSClient,
@@ -109,3 +110,11 @@ def test_refusals_leave_nothing_that_grows(grpc_url: str, fake: FakeTriton) -> N
         fake.inputs.clear()
         gc.collect()
         assert len(gc.get_objects()) < before + 500
+
+
+def test_the_samples_of_one_response_are_not_copied(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = lambda inputs, request: iter(utterance(1))
+    with ChatTTSClient(grpc_url) as client, client.stream("hello") as stream:
+        (chunk,) = stream
+        assert np.shares_memory(stream.result().samples, chunk.samples)
+        assert stream.result() is stream.result()
