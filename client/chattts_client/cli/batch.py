@@ -96,7 +96,7 @@ def batch(
     lines = _read(source, input_format, speech)
     output.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(output)
-    pending = [line for line in lines if not manifest.is_done(line)]
+    pending = [line for line in lines if not manifest.is_done(line, f"{line.name}.{suffix}")]
     run = _Run(output, suffix, manifest, len(lines), len(lines) - len(pending))
     try:
         with server.open() as client, out.progress() as bar:

@@ -94,6 +94,8 @@ def _csv_records(content: str, source: str) -> Iterator[tuple[int, dict[str, Any
         columns = reader.fieldnames or ()
         for column in columns:
             _check_known(column, f"{source}: column")
+            if columns.count(column) > 1:
+                raise ValueError(f"{source}: column {column!r} is there twice")
         if TEXT not in columns:
             raise ValueError(f"{source}: no column {TEXT!r}")
         number = reader.line_num + 1
@@ -113,7 +115,7 @@ def _json_records(content: str, source: str) -> Iterator[tuple[int, dict[str, An
         place = f"{source}, line {number}"
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{place}: not JSON: {error}") from error
         if not isinstance(record, dict):
             raise ValueError(f"{place}: not a JSON object")

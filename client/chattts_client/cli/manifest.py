@@ -36,13 +36,13 @@ class Manifest:
         self._rewrite(list(self._entries.values()))
         self._file = self.path.open("a", encoding="utf-8")
 
-    def is_done(self, line: Line) -> bool:
-        """Whether the file of this very line is there and complete."""
+    def is_done(self, line: Line, file_name: str) -> bool:
+        """Whether this very line is there, complete, in a file of this name."""
         entry = self._entries.get(line.name, {})
-        if entry.get("key") != line.key or entry.get("file") is None:
+        if entry.get("key") != line.key or entry.get("file") != file_name:
             return False
         with contextlib.suppress(OSError):
-            return bool((self._folder / entry["file"]).stat().st_size == entry["bytes"])
+            return bool((self._folder / file_name).stat().st_size == entry["bytes"])
         return False
 
     def add(self, line: Line, facts: Entry) -> None:

@@ -286,7 +286,7 @@ def parse_switches(content: str) -> dict[str, Any]:
     example = """write it like '{"trim": true}'"""
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{content!r} is not JSON ({error}); {example}") from error
     if not isinstance(value, dict):
         raise ValueError(f"{content!r} is no JSON object; {example}")

@@ -101,6 +101,7 @@ def test_every_option_of_speech_may_be_a_column() -> None:
     [
         ("csv", "text,voicee\nhello,en\n", "column 'voicee' is unknown; known are text, name"),
         ("csv", "voice\nen\n", "no column 'text'"),
+        ("csv", "text,seed,seed\nhello,1,2\n", "column 'seed' is there twice"),
         ("csv", "text,seed\nhello,x\n", "line 2: seed: 'x' is no number"),
         ("csv", "text,refine\nhello,x\n", "line 2: refine: 'x' is neither true nor false"),
         ("csv", "text,language\nhello,fr\n", "line 2: language: 'fr' is none of auto, zh, en"),
@@ -111,6 +112,7 @@ def test_every_option_of_speech_may_be_a_column() -> None:
         ("jsonl", '{"text": "a"}\n{"text": "b", "tex": 1}', "line 2: key 'tex' is unknown"),
         ("jsonl", "hello", "line 1: not JSON"),
         ("jsonl", "[1]", "line 1: not a JSON object"),
+        ("jsonl", "[" * 100_000, "line 1: not JSON"),
         ("jsonl", '{"text": 1}', "line 1: text: there is none"),
         ("jsonl", '{"text": "a", "seed": "x"}', "line 1: seed: 'x' is not a whole number"),
         ("jsonl", '{"text": "a", "options": 1}', "line 1: options: 1 is no JSON object"),
@@ -163,6 +165,9 @@ def test_what_is_done_is_not_done_again(batch: Any, fake: FakeTriton, tmp_path: 
     assert batch("one\ntwo\nthree\nvier") == 0
     assert batch("one\ntwo\nthree\nvier", "--seed", "3") == 0
     assert spoken(fake) == ["one", "three", "two", "vier"]
+    fake.inputs.clear()
+    assert batch("one\ntwo\nthree\nvier", "--seed", "3", "--format", "flac") == 0
+    assert len(spoken(fake)) == 4
     assert [entry["text"] for entry in entries(out)] == ["one", "two", "three", "vier"]
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
+import trustme
 from chattts_client import ChatTTSClient, ServerUnavailableError
 from chattts_client.cli import main
 from chattts_client.cli.doctor import Finding
@@ -163,30 +165,32 @@ def test_what_answers_nothing_is_unknown() -> None:
         assert identify(place) == "unknown"
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that signs itself, and its key, in one file."""
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    key = path.with_name("key.pem")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(path)]
-    subprocess.run([*command.split(), *names], check=True, capture_output=True)
-    path.write_text(path.read_text() + key.read_text())
-    return path
-
-
 def test_encryption_that_only_one_side_wants(
-    doctor: Doctor, certificate: Path, grpc_url: str
+    doctor: Doctor, healthy: SimpleNamespace, grpc_url: str, tmp_path: Path
 ) -> None:
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    trusted = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(trusted)
+    flags = ("--ca-file", str(trusted))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    certificate.configure_cert(context)
     with web_server({"/v2": TRITON}, context) as port:
         url = f"127.0.0.1:{port}"
         assert_fails(doctor(url), "protocol", "this port is encrypted", "add --tls")
         assert_fails(doctor(url, "--tls"), "tls", "not trusted", "--ca-file")
-        trusted = ("--ca-file", str(certificate))
-        assert_fails(doctor(url, *trusted), "protocol", "Triton's HTTP port", "--http")
+        assert_fails(doctor(url, *flags), "protocol", "Triton's HTTP port", "--http")
     assert_fails(doctor(grpc_url, "--tls"), "tls", "is not encrypted", "leave --tls")
+    chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
+    credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_secure_port("127.0.0.1:0", credentials)
+    server.start()
+    _, found = doctor(f"127.0.0.1:{port}", *flags)
+    server.stop(None).wait()
+    assert [(one.status, one.detail) for one in found if one.check == "protocol"] == [
+        ("ok", "gRPC, encrypted")
+    ]
 
 
 def test_a_proxy_is_named_and_blamed(
