@@ -7,7 +7,7 @@ PRECISION ?= int8
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: help demo serve bench soak loadtest perf dashboard-preview docs test check clean
+.PHONY: help demo serve bench soak loadtest perf score dashboard-preview docs test check clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -30,6 +30,9 @@ loadtest: .venv/.installed-load ## Locust at 1 to 64 users: loadtest-results/rep
 
 perf: .venv/.installed-bench ## perf_analyzer on the speech model and the vocoder, 1 to 64 at once; one JSON line
 	$(BIN)/python loadtest/perf.py
+
+score: .venv/.installed-score ## FOLDER=…: how good its WAV files sound, estimated; table, one JSON line
+	$(BIN)/python loadtest/score.py $(FOLDER)
 
 dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard of a run, asked from a real Prometheus
 	$(BIN)/python loadtest/dashboard_preview.py
@@ -58,6 +61,7 @@ clean: ## Remove the environment and the built repository; checkpoints stay
 .venv/.installed-bench: EXTRAS = bench
 .venv/.installed-load: EXTRAS = load
 .venv/.installed-docs: EXTRAS = docs
+.venv/.installed-score: EXTRAS = score
 .venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import wave
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,15 @@ def assert_cuts_change_nothing(make: Callable[[], Push], samples: Array) -> None
         assert np.array_equal(samples, original)
 
     check()
+
+
+def write_wave(path: Path, samples: Array, rate: int = RATE) -> None:
+    """Write samples (S,) in -1 ... 1 as 16 bits."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((samples.clip(-1, 1) * 32767).astype("<i2").tobytes())
 
 
 def noise(seconds: float, rms: float, seed: int = 0) -> Array:
