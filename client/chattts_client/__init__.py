@@ -1,8 +1,9 @@
 """ChatTTS on Triton: speak a text with a server, by stream or at once."""
 
+from ._async_client import AsyncChatTTSClient
 from ._audio import WavWriter
 from ._cache import UtteranceCache
-from ._client import AsyncChatTTSClient, ChatTTSClient
+from ._client import ChatTTSClient
 from ._exceptions import (
     ChatTTSError,
     InvalidRequestError,

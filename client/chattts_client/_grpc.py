@@ -223,7 +223,8 @@ class AsyncGrpcCall:
                     await self._read_to_the_end()
                     raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise messages.call_error(error, request_id) from error
+            left_s = self._call.time_remaining()
+            raise messages.call_error(error, request_id, left_s) from error
         except asyncio.CancelledError:
             if not (self._is_stopped or self._transport.is_closed):
                 raise  # the task was cancelled, not the request

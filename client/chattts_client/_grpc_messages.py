@@ -12,7 +12,13 @@ from tritonclient.grpc import InferResult, service_pb2
 from tritonclient.utils import serialize_byte_tensor
 
 from ._answers import Reader
-from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError, error_from_status
+from ._exceptions import (
+    ChatTTSError,
+    ProtocolError,
+    RequestCancelledError,
+    RequestTimeoutError,
+    error_from_status,
+)
 from ._json import JsonObject
 from ._protocol import (
     CODE_IN_ERRORS,
@@ -26,6 +32,8 @@ from ._protocol import (
 
 _NO_HTTP2 = re.compile(r"failed parsing http/2|http1.x server", re.IGNORECASE)
 """gRPC's words for an answer in HTTP/1."""
+_SENT_TOO_LATE = "Internal error from Core"
+"""What asyncio calls say when they had ended, for whatever reason, before all was sent."""
 
 
 def infer_message(request: SpeechRequest) -> Any:
@@ -92,9 +100,20 @@ def closed(request_id: str) -> RequestCancelledError:
     return RequestCancelledError(message, request_id=request_id)
 
 
-def call_error(error: Any, request_id: str) -> ChatTTSError:
-    """The error of a call that ended with a status."""
+def call_error(error: Any, request_id: str, left_s: float | None = None) -> ChatTTSError:
+    """The error of a call that ended with a status.
+
+    Args:
+        error: grpc's.
+        request_id: of the request.
+        left_s: seconds until the deadline, where that is known.
+    """
     message = error.details() or "the server closed the call without a message"
+    if message == _SENT_TOO_LATE:
+        if left_s is not None and left_s <= 0:
+            return RequestTimeoutError("no answer within the time limit", request_id=request_id)
+        message = "the connection ended while the request was sent"
+        return error_from_status("UNAVAILABLE", message, request_id)
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
     if _NO_HTTP2.search(message):

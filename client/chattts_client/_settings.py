@@ -27,6 +27,8 @@ DEFAULT_METRICS_PORT: Final = 8002
 DEFAULT_TIMEOUT_S: Final = 60.0
 DEFAULT_MAX_RETRIES: Final = 2
 
+_LONGEST_S = 1e8
+"""Three years: timers count no further, and nobody waits as long."""
 _MAX_PORT = 65_535
 _HEADER_NAME = re.compile(r"[a-z0-9_.-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
@@ -219,7 +221,7 @@ def _checked_timeout(timeout_s: float | None) -> float | None:
     is_number = isinstance(timeout_s, SupportsFloat) and not isinstance(timeout_s, bool)
     seconds = float(timeout_s) if is_number else math.nan
     if 0 < seconds < math.inf:
-        return seconds
+        return min(seconds, _LONGEST_S)
     if not is_number:
         problem = "is not a number of seconds"
     else:

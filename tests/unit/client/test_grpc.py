@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import numpy as np
 import pytest
 from chattts_client import (
@@ -19,6 +20,7 @@ from chattts_client import (
     ServerError,
     ServerUnavailableError,
 )
+from chattts_client._grpc_messages import call_error
 from unit.client.fake_triton import (
     WAIT_S,
     BrokenCall,
@@ -172,6 +174,26 @@ def test_a_time_limit_ends_the_call_on_both_sides(
         grpc_twin.synthesize("hello", timeout_s=0.1)
     assert caught.value.code == "DEADLINE_EXCEEDED"
     assert not fake.requests or fake.requests[0].cancelled.wait(WAIT_S)
+
+
+class LocalError(grpc.RpcError):  # type: ignore[misc] # untyped base
+    """What an asyncio call raises that has ended before its request was sent."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.INTERNAL
+
+    def details(self) -> str:
+        return "Internal error from Core"
+
+
+@pytest.mark.parametrize(
+    ("left_s", "kind"),
+    [(0.0, RequestTimeoutError), (5.0, ServerUnavailableError), (None, ServerUnavailableError)],
+)
+def test_a_call_that_ends_while_it_is_sent_is_no_fault_of_the_server(
+    left_s: float | None, kind: type[ChatTTSError]
+) -> None:
+    assert type(call_error(LocalError(), "r1", left_s)) is kind
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, float("nan")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -138,6 +139,17 @@ def test_headers_go_with_every_call(
     assert "restricted" in health.reason
 
 
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_limit_may_be_longer_than_timers_count(
+    transport: TransportName, grpc_url: str, http_url: str, fake: FakeTriton
+) -> None:
+    fake.script = lambda inputs, request: iter(utterance(1))
+    url = {"grpc": grpc_url, "http": http_url}[transport]
+    for kind in TWINS.values():
+        assert kind(url, transport, timeout_s=1e300).synthesize("hello").seed == 7
+        assert kind(url, transport, timeout_s=1e300).health().ready
+
+
 def test_a_closed_client_says_so(grpc_url: str) -> None:
     client = ChatTTSClient(grpc_url)
     client.close()
@@ -156,11 +168,11 @@ def test_an_async_client_belongs_to_one_loop(grpc_url: str) -> None:
         await client.synthesize("hello")
         await client.close()
 
-    with asyncio.Runner() as runner:
-        runner.run(speak())
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(speak())
         with pytest.raises(RuntimeError, match="^the client belongs to another event loop"):
             asyncio.run(speak())
-        runner.run(leave())
+        loop.run_until_complete(leave())
 
 
 FORK = """
