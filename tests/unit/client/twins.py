@@ -99,26 +99,24 @@ class AsyncTwin:
         return asyncio.run(run())
 
     def synthesize_many(self, items: Any, **options: Any) -> Iterator[Audio | ChatTTSError]:
-        with asyncio.Runner() as runner:  # one loop for all the steps
+        loop = asyncio.new_event_loop()  # one for all the steps
+        run = loop.run_until_complete
+
+        async def begin() -> tuple[AsyncChatTTSClient, AsyncGenerator[Any, None]]:
             client = AsyncChatTTSClient(**self._arguments)
+            return client, client.synthesize_many(items, **options)
 
-            async def begin() -> AsyncGenerator[Audio | ChatTTSError, None]:
-                return client.synthesize_many(items, **options)
+        async def step(audios: AsyncGenerator[Any, None]) -> Audio | ChatTTSError | None:
+            return await anext(audios, None)
 
-            audios = runner.run(begin())
-
-            async def step() -> Audio | ChatTTSError | None:
-                return await anext(audios, None)
-
-            async def close() -> None:
-                await audios.aclose()
-                await client.close()
-
-            try:
-                while (audio := runner.run(step())) is not None:
-                    yield audio
-            finally:
-                runner.run(close())
+        client, audios = run(begin())
+        try:
+            while (audio := run(step(audios))) is not None:
+                yield audio
+        finally:
+            run(audios.aclose())
+            run(client.close())
+            loop.close()
 
     def normalize(self, text: str, **options: Any) -> NormalizedText:
         async def run() -> NormalizedText:
