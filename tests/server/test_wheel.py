@@ -128,6 +128,16 @@ def test_the_readme_speaks_from_it(
     assert [path.suffix for path in tmp_path.iterdir()] == [".wav"]
 
 
+def test_the_asynchronous_twin_speaks_from_it(
+    user_python: Path, demo_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    example = ROOT / "client" / "examples" / "fan_out.py"
+    to = ["--url", demo_server.grpc_url, "--voice", "en", "--folder", tmp_path]
+    printed = run(user_python, example, "--count", 4, "--concurrency", 2, *to, folder=tmp_path)
+    assert printed.startswith("4 files")
+    assert len(list(tmp_path.glob("*.wav"))) == 4
+
+
 @pytest.mark.parametrize("command", [["chattts"], ["python", "-m", "chattts_client"]])
 def test_without_its_extra_the_command_line_says_so(
     user_python: Path, command: list[str], tmp_path: Path
