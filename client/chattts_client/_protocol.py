@@ -6,6 +6,7 @@ the two.
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import reprlib
@@ -150,9 +151,12 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
         InvalidRequestError: a value has the wrong type or does not fit the input's data type.
         TypeError: an unknown option.
     """
+    known = INPUTS.keys() - OWN_INPUTS | {MODEL_VERSION}
     for name in options:
-        if name not in INPUTS.keys() - OWN_INPUTS | {MODEL_VERSION}:
-            raise TypeError(f"unknown option {name!r}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"unknown option {name!r}{meant}")
     given = {name: value for name, value in options.items() if value is not None}
     model_version = _version(given.pop(MODEL_VERSION, ""))
     for key, (method, command) in _OTHER_ANSWERS.items():
@@ -264,8 +268,11 @@ def _plain(value: object) -> object:
 def _encode_float(name: str, value: object) -> np.float32:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InvalidRequestError(f"{name}: {reprlib.repr(value)} is not a number", field=name)
-    with np.errstate(over="ignore"):  # what overflows becomes infinite, which the server refuses
-        return np.float32(value)
+    try:
+        with np.errstate(over="ignore"):  # what overflows becomes infinite: the server refuses it
+            return np.float32(value)
+    except OverflowError:  # an int beyond every float
+        return np.float32(math.inf if value > 0 else -math.inf)
 
 
 def _encode_integer(name: str, value: object, datatype: str) -> np.integer[Any]:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Final, Literal, SupportsFloat
+from typing import Final, Literal
 from urllib.parse import urlsplit
+
+import numpy as np
 
 from ._cache import UtteranceCache
 from ._exceptions import InvalidRequestError
@@ -29,6 +31,7 @@ DEFAULT_MAX_RETRIES: Final = 2
 
 _LONGEST_S = 1e8
 """Three years: timers count no further, and nobody waits as long."""
+_NUMBERS = (int, float, np.integer, np.floating)
 _MAX_PORT = 65_535
 _HEADER_NAME = re.compile(r"[a-z0-9_.-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
@@ -112,7 +115,7 @@ class ClientSettings:
             OSError: a file of `tls` cannot be read.
             ImportError: the `http` extra is not installed.
         """
-        if transport not in DEFAULT_URLS:
+        if not isinstance(transport, str) or transport not in DEFAULT_URLS:
             raise ValueError(f"transport: {transport!r} is neither 'grpc' nor 'http'")
         self.transport = transport
         """grpc or http."""
@@ -133,7 +136,7 @@ class ClientSettings:
         """Finished utterances on disk; None: none are kept."""
         if not isinstance(cache, UtteranceCache | None):
             raise ValueError(f"cache: {cache!r} is not an UtteranceCache")
-        self._endpoint = Endpoint(self.url, _checked_tls(tls), _checked_headers(headers or {}))
+        self._endpoint = Endpoint(self.url, _checked_tls(tls), _checked_headers(headers))
         host = self.url.rpartition(":")[0]
         default_metrics_url = f"{host}:{DEFAULT_METRICS_PORT}"
         self.metrics_url = (
@@ -218,14 +221,14 @@ def _url_problem(url: str) -> str:
 def _checked_timeout(timeout_s: float | None) -> float | None:
     if timeout_s is None:
         return None
-    is_number = isinstance(timeout_s, SupportsFloat) and not isinstance(timeout_s, bool)
-    seconds = float(timeout_s) if is_number else math.nan
-    if 0 < seconds < math.inf:
-        return min(seconds, _LONGEST_S)
-    if not is_number:
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, _NUMBERS):
         problem = "is not a number of seconds"
+    elif not timeout_s > 0:
+        problem = "is not above 0"
+    elif timeout_s == math.inf:
+        problem = "is not finite"
     else:
-        problem = "is not finite" if seconds == math.inf else "is not above 0"
+        return float(min(timeout_s, _LONGEST_S))
     raise ValueError(f"timeout_s: {timeout_s!r} {problem}; None means no limit")
 
 
@@ -237,8 +240,10 @@ def _checked_tls(tls: bool | Tls) -> Tls | None:
     return Tls() if tls else None
 
 
-def _checked_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _checked_headers(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Names in lower case, as HTTP/2 wants them. No message shows a value: it may be a secret."""
+    if headers is None:
+        return ()
     if not isinstance(headers, Mapping):
         raise ValueError(f"headers: a {type(headers).__name__} is not a mapping of name to value")
     checked: dict[str, str] = {}

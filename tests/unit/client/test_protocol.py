@@ -145,7 +145,7 @@ def test_numpy_numbers_are_numbers() -> None:
     assert (sent["seed"], sent["top_k"], sent["temperature"]) == (3, 4, 0.25)
 
 
-@pytest.mark.parametrize("value", [1e300, float("nan")])
+@pytest.mark.parametrize("value", [1e300, float("nan"), 10**400, -(10**400)])
 def test_a_number_outside_float32_is_left_to_the_server_to_refuse(value: float) -> None:
     sent = values(speech_request("hello", {"temperature": value}, stream=True))
     assert not np.isfinite(sent["temperature"])
@@ -155,6 +155,11 @@ def test_a_number_outside_float32_is_left_to_the_server_to_refuse(value: float) 
 def test_an_unknown_option_is_a_type_error_as_in_any_python_call(name: str) -> None:
     with pytest.raises(TypeError, match=f"unknown option '{name}'"):
         speech_request("hello", {name: 1}, stream=True)
+
+
+def test_a_mistyped_option_is_told_the_right_one() -> None:
+    with pytest.raises(TypeError, match="unknown option 'tempurature'; did you mean 'temperature'"):
+        speech_request("hello", {"tempurature": 0.3}, stream=True)
 
 
 def test_text_must_be_text() -> None:

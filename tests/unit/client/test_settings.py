@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from chattts_client import AsyncChatTTSClient, ChatTTSClient, InvalidRequestError, Tls
 from chattts_client._settings import Endpoint, TransportName
@@ -61,15 +62,18 @@ def test_a_good_address_is_taken_as_it_is(url: str, host: str, port: int) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"transport": ["grpc"]}, r"transport: \['grpc'\] is neither"),
         ({"transport": "tcp"}, "transport: 'tcp' is neither 'grpc' nor 'http'"),
         ({"timeout_s": 0}, "timeout_s: 0 is not above 0"),
         ({"timeout_s": "5"}, "timeout_s: '5' is not a number of seconds"),
+        ({"timeout_s": np.array([1, 2])}, r"timeout_s: array\(\[1, 2\]\) is not a number"),
         ({"timeout_s": True}, "timeout_s: True is not a number of seconds"),
         ({"timeout_s": float("inf")}, "timeout_s: inf is not finite; None means no limit"),
         ({"max_retries": -1}, "max_retries: -1 is not a whole number from 0"),
         ({"max_retries": 1.0}, "max_retries: 1.0 is not"),
         ({"tls": "yes"}, "tls: 'yes' is neither a bool nor a Tls"),
         ({"headers": [("a", "b")]}, "headers: a list is not a mapping"),
+        ({"headers": []}, "headers: a list is not a mapping"),
         ({"headers": {"a b": "c"}}, "headers: 'a b' is no name of a header"),
         ({"headers": {1: "c"}}, "headers: 1 is no name of a header"),
         ({"headers": {"Key": "1", "key": "2"}}, "headers: 'key' is there twice"),
