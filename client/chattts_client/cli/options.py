@@ -77,13 +77,16 @@ class Server:
         """Names and values of --header.
 
         Raises:
-            BadParameter: one has no colon.
+            BadParameter: one has no colon, or is there twice.
         """
-        pairs = [entry.partition(":") for entry in self.header or ()]
-        for name, colon, _ in pairs:
+        found: dict[str, str] = {}
+        for name, colon, value in (entry.partition(":") for entry in self.header or ()):
             if not name.strip() or not colon:
                 raise BadParameter(f"{name!r} is not NAME:VALUE", param_hint="--header")
-        return {name.strip(): value.strip() for name, _, value in pairs}
+            if name.strip() in found:
+                raise BadParameter(f"{name.strip()!r} is there twice", param_hint="--header")
+            found[name.strip()] = value.strip()
+        return found
 
     @property
     def is_encrypted(self) -> bool:

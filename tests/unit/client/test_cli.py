@@ -310,6 +310,7 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_sent(
         (["say", "a", "-o", "out.wav", "--options", "[1]"], "--options: '[1]' is no JSON object"),
         (["say", "a", "-o", "out.wav", "--seed", "x"], "'--seed'"),
         (["say", "a", "-o", "out.wav", "--header", "x"], "--header: 'x' is not NAME:VALUE"),
+        (["health", "--header", "a:1", "--header", "a: 2"], "--header: 'a' is there twice"),
         (["say", "a", "-o", "out.wav", "--url", "nowhere"], "url: 'nowhere' has no port"),
         (["health", "--timeout", "-1"], "--timeout: -1 is below 0"),
         (["sing"], "No such command 'sing'"),
