@@ -172,8 +172,9 @@ _CASES = (
         field="headers",
     ),
     _case(
-        r"\brequest for unknown model\b|\bunknown model\b",
+        r"\bunknown model\b",
         "Check url: that server has no ChatTTS models; models() lists what it has.",
+        code="NOT_FOUND",
     ),
     _case(
         r"\brequests are (running|waiting)\b",

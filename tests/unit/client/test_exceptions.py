@@ -73,7 +73,12 @@ def test_only_an_unavailable_server_is_worth_another_try(
         ("INVALID_ARG: top_k: 0 is outside", "INVALID_ARGUMENT", "top_k: 0 is outside"),
         ("UNAVAILABLE: 64 requests are running", "UNAVAILABLE", "64 requests are running"),
         ("INTERNAL: ", "INTERNAL", ""),
-        ("Request for unknown model: 'chattts'", "UNKNOWN", "Request for unknown model: 'chattts'"),
+        (
+            "Request for unknown model: 'chattts'",
+            "NOT_FOUND",
+            "Request for unknown model: 'chattts'",
+        ),
+        ("words of Triton's own", "UNKNOWN", "words of Triton's own"),
         ("UNAVAILABLE", "UNKNOWN", "UNAVAILABLE"),
     ],
 )

@@ -286,16 +286,3 @@ def test_one_async_client_serves_many_tasks(grpc_url: str) -> None:
             return [len(audio.samples) for audio in audios]
 
     assert asyncio.run(run()) == [768] * 24
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"url": "http://localhost:8000"}, "has a scheme; write HOST:PORT"),
-        ({"transport": "tcp"}, "'tcp' is neither 'grpc' nor 'http'"),
-    ],
-)
-def test_a_malformed_client_argument_is_refused(arguments: dict[str, str], message: str) -> None:
-    for kind in (ChatTTSClient, AsyncChatTTSClient):
-        with pytest.raises(ValueError, match=message):
-            kind(**arguments)  # type: ignore[arg-type] # the point of the test
