@@ -77,9 +77,23 @@ def health_async(url: str, transport: Any) -> Health:
     return asyncio.run(run())
 
 
+def snapshot(url: str) -> None:
+    with ChatTTSClient(metrics_url=url, timeout_s=LIMIT_S) as client:
+        client.metrics_snapshot()
+
+
+def snapshot_async(url: str) -> None:
+    async def run() -> None:
+        async with AsyncChatTTSClient(metrics_url=url, timeout_s=LIMIT_S) as client:
+            await client.metrics_snapshot()
+
+    asyncio.run(run())
+
+
 CALLS = {"sync": synthesize, "async": synthesize_async}
 STREAMS = {"sync": stream, "async": stream_async}
 HEALTHS = {"sync": health, "async": health_async}
+SNAPSHOTS = {"sync": snapshot, "async": snapshot_async}
 LOST = {
     "cut at the start": Fault(end="cut"),
     "cut inside": Fault(end="cut", after_bytes=INSIDE),
@@ -92,6 +106,14 @@ LATE = {
     "delayed": Fault(delay_s=2 * LIMIT_S),
     "throttled": Fault(bytes_per_s=20_000),
 }
+SCRAPED = {
+    "cut at the start": Fault(end="cut"),
+    "cut inside": Fault(end="cut", after_bytes=1),
+    "reset inside": Fault(end="reset", after_bytes=1),
+    "silence inside": Fault(end="silence", after_bytes=1),
+    "throttled": Fault(bytes_per_s=500),
+}
+"""Of metrics, which are shorter than a block or two."""
 SLOW = {"delayed": Fault(delay_s=0.01), "throttled": Fault(bytes_per_s=500_000)}
 
 
@@ -194,6 +216,19 @@ def test_health_says_what_is_wrong_within_the_time_limit(
     assert time.monotonic() - start_s < LIMIT_S + MARGIN_S
     assert (health.live, health.ready, health.url) == (False, False, proxies[transport].url)
     assert health.reason
+
+
+@pytest.mark.parametrize("twin", SNAPSHOTS)
+@pytest.mark.parametrize("fault", SCRAPED)
+def test_metrics_behind_a_fault_end_in_the_same_errors(
+    tiny_server: EmbeddedServer, fault: str, twin: str
+) -> None:
+    url = tiny_server.metrics_url.removeprefix("http://").removesuffix("/metrics")
+    with FaultProxy(url, SCRAPED[fault]) as proxy:
+        error, took_s = failure(lambda: SNAPSHOTS[twin](proxy.url))
+    is_late = fault in ("silence inside", "throttled")
+    assert type(error) is (RequestTimeoutError if is_late else ServerUnavailableError), repr(error)
+    assert took_s < LIMIT_S + MARGIN_S
 
 
 @pytest.mark.parametrize("twin", STREAMS)
