@@ -263,6 +263,12 @@ def error_in_stream(message: str, request_id: str) -> ChatTTSError:
     return error_from_status("UNKNOWN", message, request_id)
 
 
+def too_late(request_id: str = "") -> RequestTimeoutError:
+    """The error of a caller's own time limit."""
+    message = "no complete answer within the time limit"
+    return RequestTimeoutError(message, request_id=request_id)
+
+
 def no_http(what: object, request_id: str = "") -> ProtocolError:
     """The error of an answer that is not HTTP, or not Triton's."""
     hint = "Name the HTTP port in url, 8000 by default, or pass transport='grpc'."

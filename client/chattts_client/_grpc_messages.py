@@ -16,8 +16,8 @@ from ._exceptions import (
     ChatTTSError,
     ProtocolError,
     RequestCancelledError,
-    RequestTimeoutError,
     error_from_status,
+    too_late,
 )
 from ._json import JsonObject
 from ._protocol import (
@@ -111,11 +111,13 @@ def call_error(error: Any, request_id: str, left_s: float | None = None) -> Chat
     message = error.details() or "the server closed the call without a message"
     if message == _SENT_TOO_LATE:
         if left_s is not None and left_s <= 0:
-            return RequestTimeoutError("no answer within the time limit", request_id=request_id)
+            return too_late(request_id)
         message = "the connection ended while the request was sent"
         return error_from_status("UNAVAILABLE", message, request_id)
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return too_late(request_id)
     if _NO_HTTP2.search(message):
         hint = "Name the gRPC port in url, 8001 by default, or pass transport='http'."
         return ProtocolError(f"not a gRPC port: {message}", request_id=request_id, hint=hint)

@@ -18,10 +18,10 @@ from tritonclient.utils import InferenceServerException
 from ._answers import Reader, read_json_facts
 from ._exceptions import (
     ChatTTSError,
-    RequestTimeoutError,
     code_from_http,
     error_from_status,
     no_http,
+    too_late,
 )
 from ._json import JsonObject, parse_object
 from ._protocol import (
@@ -223,7 +223,7 @@ def _error(error: BaseException, request_id: str) -> ChatTTSError:
         status, message = int(error.status()), str(error.message())
         return error_from_status(code_from_http(status, message), message, request_id)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
-        return RequestTimeoutError("no answer within the time limit", request_id=request_id)
+        return too_late(request_id)
     if isinstance(error, _DISCONNECTS):
         return error_from_status("UNAVAILABLE", f"no connection: {error}", request_id)
     return no_http(reprlib.repr(str(error)), request_id)

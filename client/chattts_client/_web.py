@@ -21,10 +21,10 @@ from typing import Any, Final
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
-    RequestTimeoutError,
     code_from_http,
     error_from_status,
     no_http,
+    too_late,
 )
 from ._json import get, parse_object
 from ._settings import Endpoint, Tls
@@ -101,12 +101,12 @@ class Connections:
                 answer = self._exchange(request, limit)
             except (OSError, http.client.HTTPException) as error:
                 if limit.has_passed or isinstance(error, TimeoutError):
-                    raise RequestTimeoutError("no answer within the time limit") from error
+                    raise too_late() from error
                 if isinstance(error, (OSError, http.client.IncompleteRead)):
                     raise error_from_status("UNAVAILABLE", f"no connection: {error}", "") from error
                 raise no_http(reprlib.repr(str(error))) from error
             if limit.has_passed:  # cut, which looks like the end of an answer without a length
-                raise RequestTimeoutError("no answer within the time limit")
+                raise too_late()
             return answer
 
     def close(self) -> None:

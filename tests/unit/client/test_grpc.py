@@ -170,7 +170,7 @@ def test_a_time_limit_ends_the_call_on_both_sides(
     grpc_twin: Twin, fake: FakeTriton, script: Script
 ) -> None:
     fake.script = script
-    with pytest.raises(RequestTimeoutError) as caught:
+    with pytest.raises(RequestTimeoutError, match="^no complete answer within") as caught:
         grpc_twin.synthesize("hello", timeout_s=0.1)
     assert caught.value.code == "DEADLINE_EXCEEDED"
     assert not fake.requests or fake.requests[0].cancelled.wait(WAIT_S)

@@ -116,7 +116,7 @@ def test_a_time_limit_ends_the_call(http_twin: Twin, fake: FakeTriton) -> None:
         return iter(utterance(1))
 
     fake.script = script
-    with pytest.raises(RequestTimeoutError):
+    with pytest.raises(RequestTimeoutError, match="^no complete answer within"):
         http_twin.synthesize("hello", timeout_s=0.1)
 
 
