@@ -139,13 +139,15 @@ def test_an_error_is_raised_in_its_turn_and_begins_nothing_more(
     twin: Twin, fake: FakeTriton
 ) -> None:
     fake.script = numbered
-    texts = ["3", "0", *["1"] * 50]
-    audios = twin.synthesize_many(texts, concurrency=2)
-    assert len(next(audios).samples) == 3 * 256  # type: ignore[union-attr]
+    texts = ["20", "20", "20", "0", *["1"] * 50]  # the fourth fails before the first has ended
+    audios = twin.synthesize_many(texts, concurrency=4)
+    for _ in range(3):
+        assert len(next(audios).samples) == 20 * 256  # type: ignore[union-attr]
+        time.sleep(0.02)  # what would begin now begins
     with pytest.raises(ServerError, match="zero"):
         next(audios)
     assert list(audios) == []
-    assert len(fake.requests) <= 5
+    assert len(fake.requests) <= 2 * 4
 
 
 def test_errors_take_the_place_of_their_utterances(twin: Twin, fake: FakeTriton) -> None:
@@ -199,6 +201,22 @@ def test_leaving_early_stops_the_rest_on_the_server(twin: Twin, fake: FakeTriton
     assert len(fake.requests) <= 5
     assert all(one.cancelled.wait(WAIT_S) for one in fake.requests[1:])
     until(lambda: not [one for one in threading.enumerate() if "chattts" in one.name])
+
+
+def test_leaving_early_stops_the_rest_while_the_client_lives(
+    grpc_url: str, fake: FakeTriton
+) -> None:
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        yield from utterance(1) if inputs["text"] == "short" else endless(inputs, request)
+
+    fake.script = script
+    with ChatTTSClient(grpc_url, timeout_s=None) as client:
+        audios = client.synthesize_many(["short", *["long"] * 8], concurrency=3)
+        next(audios)
+        until(lambda: len(fake.requests) >= 3)
+        audios.close()
+        assert all(one.cancelled.wait(WAIT_S / 2) for one in fake.requests[1:])
+        until(lambda: not [one for one in threading.enumerate() if "chattts" in one.name])
 
 
 def test_cancelling_the_task_stops_all_on_the_server(grpc_url: str, fake: FakeTriton) -> None:
