@@ -1,4 +1,7 @@
-"""The seam between the client and the wire: what a transport offers, and which ones there are."""
+"""The seam between the client and the wire: what a transport offers, and which ones there are.
+
+A transport's libraries are loaded with it: gRPC reads the environment then, and only then.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ._answers import Reader
-from ._grpc import AsyncGrpcTransport, GrpcTransport
 from ._json import JsonObject
 from ._protocol import Question, SpeechRequest
 from ._settings import Endpoint, TransportName
@@ -69,6 +71,8 @@ def open_transport(name: TransportName, endpoint: Endpoint) -> Transport:
         ImportError: the `http` extra is not installed.
     """
     if name == "grpc":
+        from ._grpc import GrpcTransport
+
         return GrpcTransport(endpoint)
     with _named_extra():
         from ._http import HttpTransport
@@ -82,6 +86,8 @@ def open_async_transport(name: TransportName, endpoint: Endpoint) -> AsyncTransp
         ImportError: the `http` extra is not installed.
     """
     if name == "grpc":
+        from ._grpc import AsyncGrpcTransport
+
         return AsyncGrpcTransport(endpoint)
     with _named_extra():
         from ._http import AsyncHttpTransport

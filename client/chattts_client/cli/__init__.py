@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -10,6 +11,8 @@ _LIBRARIES = frozenset({"typer", "rich"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; see `chattts --help`."""
+    # Read when gRPC is loaded, which is with the first client: its log is not for people.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from .app import run
 

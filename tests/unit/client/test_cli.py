@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from unit.client.fake_triton import (
     dry_run_answer,
     fail,
     outputs,
+    serve_grpc,
     utterance,
     voices_answer,
 )
@@ -362,6 +364,28 @@ def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
     assert (process.returncode, errors) == (130, "interrupted\n")
     assert fake.requests[0].cancelled.wait(10)
     assert frames(path) == 256
+
+
+def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -> None:
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        server.stop(None)  # gRPC would write a line about this to standard error
+        request.cancelled.wait(10)
+        yield from ()
+
+    fake.script = script
+    server, url = serve_grpc(fake)
+    done = subprocess.run(
+        [sys.executable, "-m", "chattts_client", "say", "hello", "-o", "-", "--url", url],
+        env={**os.environ, "PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    server.stop(None).wait()
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
