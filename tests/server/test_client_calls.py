@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,14 @@ from chattts_client import (
     Health,
     InvalidRequestError,
     ModelInfo,
+    ProtocolError,
+    ServerError,
     ServerUnavailableError,
     SpeechOptions,
     Tls,
 )
-from chattts_client._settings import TransportName
+from chattts_client._settings import Endpoint, TransportName
+from chattts_client._web import Connections
 from launcher import EmbeddedServer
 from speech_calls import stream
 
@@ -172,3 +175,41 @@ def test_a_guarded_server_refuses_others_by_name(
                 stranger.synthesize(TEXT, **SHORT)
             assert caught.value.hint
             assert not stranger.health().live
+
+
+def test_a_restricted_api_over_http_is_a_matter_of_headers(tiny_server: EmbeddedServer) -> None:
+    with closing(Connections(Endpoint(tiny_server.http_url))) as connections:
+        answer = connections.ask("/v2/repository/index", 20, body=b"{}")
+    error = answer.error()
+    assert isinstance(error, InvalidRequestError)
+    assert (error.field, error.retryable) == ("headers", False)
+
+
+@pytest.mark.parametrize("asked", ["grpc", "http"])
+def test_the_port_of_the_other_transport_is_named(
+    tiny_server: EmbeddedServer, asked: TransportName
+) -> None:
+    url = {"grpc": tiny_server.http_url, "http": tiny_server.grpc_url}[asked]
+    with (
+        ChatTTSClient(url, transport=asked, timeout_s=20, max_retries=0) as client,
+        pytest.raises((ProtocolError, ServerUnavailableError)) as caught,
+    ):
+        client.synthesize(TEXT, **SHORT)
+    assert "port" in caught.value.hint
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_a_server_without_our_models_is_live_and_says_so(
+    server_factory: Callable[[Path], EmbeddedServer],
+    throw_away_repository: Path,
+    transport: TransportName,
+) -> None:
+    server = server_factory(throw_away_repository)
+    with ChatTTSClient(**place(server, transport)) as client:
+        health = client.health()
+        assert client.models() == ()
+        with pytest.raises(ServerError, match="unknown model") as caught:
+            client.synthesize(TEXT, **SHORT)
+    assert (health.live, health.ready, health.server_version) == (True, False, "2.51.0")
+    assert "unknown model" in health.reason
+    assert "no ChatTTS models" in caught.value.hint
