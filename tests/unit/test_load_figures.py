@@ -225,17 +225,17 @@ def test_only_the_time_in_which_all_ran_counts() -> None:
     assert len(ended_within(records[:2], settle_s, seconds)) == 2
 
 
-def test_a_server_under_load_has_room_for_callers_who_come_back_at_once(tmp_path: Path) -> None:
+def test_a_server_under_load_has_room_for_all_callers(tmp_path: Path) -> None:
     built = tmp_path / "built"
     for name in ("chattts", "chattts_gpt"):
         (built / name / "1").mkdir(parents=True)
         (built / name / "1" / "weights").touch()
         limit = 'parameters [ { key: "max_streams" value: { string_value: "64" } } ]'
         (built / name / "config.pbtxt").write_text(limit)
-    assert with_room(built, tmp_path / "room", most=63) == built
+    assert with_room(built, tmp_path / "room", most=64) == built
     for _ in range(2):  # also over what an earlier run left
-        room = with_room(built, tmp_path / "room", most=64)
-        assert max_streams_of(room) == 128
+        room = with_room(built, tmp_path / "room", most=65)
+        assert max_streams_of(room) == 65
         assert (room / "chattts_gpt" / "1" / "weights").exists()
         assert '"64"' in (room / "chattts_gpt" / "config.pbtxt").read_text()
     assert max_streams_of(built) == 64

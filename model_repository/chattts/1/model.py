@@ -31,6 +31,8 @@ from chattts_pipeline import (
     RetriedSpeech,
     Services,
     Settings,
+    Slot,
+    Slots,
     Speech,
     SpeechError,
     SpeechRequest,
@@ -105,7 +107,7 @@ class TritonPythonModel:
     def _start_threads(self) -> None:
         max_streams = self._settings.max_streams
         max_readers = max_streams * self._settings.parallel_segments
-        self._slots = threading.BoundedSemaphore(max_streams)
+        self._slots = Slots(max_streams)
         self._streams = ThreadPoolExecutor(max_streams, "stream")
         self._readers = ThreadPoolExecutor(max_readers, "reader")
         self._services = Services(
@@ -189,13 +191,14 @@ class TritonPythonModel:
         elif wanted.options.list_voices:
             self._tell(request_id, responses, self._voices.listing())
         else:
-            self._take_slot()
+            responses.slot = self._take_slot()
             if responses.stop_key:
                 self._stoppable[responses.stop_key] = responses
             self._streams.submit(self._stream, wanted, request_id, responses, received_at)
 
-    def _take_slot(self) -> None:
-        if not self._slots.acquire(blocking=False):
+    def _take_slot(self) -> Slot:
+        slot = self._slots.take()
+        if slot is None:
             limit = self._settings.max_streams
             raise SpeechError("UNAVAILABLE", f"{limit} requests are running; try again in 1 s")
         self._running.add(1)
@@ -203,8 +206,9 @@ class TritonPythonModel:
             # after the gauge: whoever drains makes the file and then looks at the gauge
             self._refuse_if_draining()
         except SpeechError:
-            self._release_slot()
+            self._leave(slot)
             raise
+        return slot
 
     def _tell(self, request_id: str, responses: Responses, answer: Mapping[str, Any]) -> None:
         """Answer without speech."""
@@ -261,7 +265,7 @@ class TritonPythonModel:
                 speech.drain()
         finally:
             self._stoppable.pop(responses.stop_key, None)
-            self._release_slot()
+            self._leave(responses.slot)
 
     def _begin(
         self, wanted: SpeechRequest, request_id: str, responses: Responses, received_at: float
@@ -278,9 +282,11 @@ class TritonPythonModel:
             responses.record.progress = speech.progress
         return speech
 
-    def _release_slot(self) -> None:
+    def _leave(self, slot: Slot | None) -> None:
+        """Count as ended, and free the slot where the last response has not done so."""
         self._running.add(-1)
-        self._slots.release()
+        if slot:
+            slot.free()
 
     def _inputs(self, request: pb_utils.InferenceRequest) -> dict[str, npt.NDArray[Any] | None]:
         tensors = {

@@ -19,6 +19,7 @@ from chattts_pipeline import (
     LateEndings,
     RequestRecord,
     RunningGauge,
+    Slot,
     trace_id,
 )
 
@@ -64,6 +65,8 @@ class Responses:
         """Of the caller's trace; empty: none was sent."""
         self.record: RequestRecord | None = None
         """Is told what is sent, of a request for speech."""
+        self.slot: Slot | None = None
+        """Freed just before the last response: who has it may come again at once."""
         self._is_stopped = False
         self._has_caller_gone = False
         self._finished_calls = finished_calls
@@ -124,6 +127,8 @@ class Responses:
     def _send(self, response: pb_utils.InferenceResponse, is_final: bool) -> None:
         if is_final:
             self._pause.wait(self._running.count)
+            if self.slot:
+                self.slot.free()
         with self._lock:
             if self._sender is None:
                 return

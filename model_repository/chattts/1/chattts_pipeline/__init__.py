@@ -16,6 +16,7 @@ from .request_log import RequestLog
 from .retried_speech import RetriedSpeech
 from .services import Caller, Services, Tensors, TokenChunk
 from .settings import Checkpoint, Settings
+from .slots import Slot, Slots
 from .speech import Speech
 from .streaming import VocoderChunk, VocoderSizes
 from .vocabulary import Vocabulary
@@ -45,6 +46,8 @@ __all__ = [
     "ServerNotReadyError",
     "Services",
     "Settings",
+    "Slot",
+    "Slots",
     "Speech",
     "SpeechError",
     "SpeechRequest",
