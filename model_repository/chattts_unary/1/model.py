@@ -72,7 +72,10 @@ class TritonPythonModel:
         given = json.loads(request.parameters() or "{}")
         if TRACEPARENT in given:
             parameters[TRACEPARENT] = str(given[TRACEPARENT])
-        speech = self._thread.submit(self._ask, inputs, parameters, request.request_id())
+        # the trace is there as long as the request, which is not answered before the speech ends
+        speech = self._thread.submit(
+            self._ask, inputs, parameters, request.request_id(), request.trace()
+        )
         while wait([speech], CANCEL_POLL_S).not_done:
             if request.is_cancelled():
                 # again until it ends: the first one may overtake the request
@@ -81,9 +84,14 @@ class TritonPythonModel:
         return speech.result()
 
     def _ask(
-        self, inputs: list[pb_utils.Tensor], parameters: Mapping[str, Any], request_id: str = ""
+        self,
+        inputs: list[pb_utils.Tensor],
+        parameters: Mapping[str, Any],
+        request_id: str = "",
+        trace: pb_utils.InferenceTrace | None = None,
     ) -> pb_utils.InferenceResponse:
-        """Make one call of chattts, which answers it once."""
+        """Make one call of chattts, which answers it once; perhaps as part of a trace."""
+        traced: dict[str, Any] = {"trace": trace} if trace else {}
         request = pb_utils.InferenceRequest(
             model_name=CHATTTS,
             model_version=self._version,
@@ -92,6 +100,7 @@ class TritonPythonModel:
             requested_output_names=self._output_names,
             preferred_memory=pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU),
             parameters=dict(parameters),
+            **traced,
         )
         try:
             call = request.exec(decoupled=True)
