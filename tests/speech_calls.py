@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +93,9 @@ def _response(result: Any) -> Response:
 
 
 @contextmanager
-def open_stream(server: EmbeddedServer, **values: Any) -> Iterator[Iterator[Response]]:
+def open_stream(
+    server: EmbeddedServer, parameters: Mapping[str, str] | None = None, **values: Any
+) -> Iterator[Iterator[Response]]:
     """Start one request; leaving the context early cancels it.
 
     Raises:
@@ -122,7 +124,7 @@ def open_stream(server: EmbeddedServer, **values: Any) -> Iterator[Iterator[Resp
             _inputs(tritonclient.grpc, values),
             request_id=str(values.get("seed", "")),
             enable_empty_final_response=True,
-            parameters={"code_in_errors": True},
+            parameters={"code_in_errors": True, **(parameters or {})},
         )
         try:
             yield responses()
@@ -130,9 +132,11 @@ def open_stream(server: EmbeddedServer, **values: Any) -> Iterator[Iterator[Resp
             client.stop_stream(cancel_requests=is_running)
 
 
-def stream(server: EmbeddedServer, **values: Any) -> list[Response]:
+def stream(
+    server: EmbeddedServer, parameters: Mapping[str, str] | None = None, **values: Any
+) -> list[Response]:
     """Return all responses of one streaming request."""
-    with open_stream(server, **values) as responses:
+    with open_stream(server, parameters, **values) as responses:
         return list(responses)
 
 

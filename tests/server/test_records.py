@@ -31,9 +31,11 @@ LIMIT_S = 60.0
 MAX_STREAMS = 8
 CALLERS = 12
 """More than streams: some are refused."""
+REQUESTS = 520
 SECRET = "000000190001010000"
 TEXT = f"hello {SECRET} world. this is a test ☃"
 LONG = {"min_new_tokens": 2048, "max_new_tokens": 2048}
+STEADY = {"min_new_tokens": 600, "max_new_tokens": 600}
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 WORST = ("eos", "length", "deadline")
 
@@ -57,21 +59,25 @@ class Tally:
 
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     pieces: Counter[str] = field(default_factory=Counter)
-    """Answers with audio, and gaps between pieces, by mode."""
+    """Answers with audio by mode, those that came to their end, and gaps between pieces."""
     warnings: Counter[str] = field(default_factory=Counter)
     quality: Counter[str] = field(default_factory=Counter)
     num_samples: int = 0
     num_characters: int = 0
 
     def add(self, mode: str, text: str, responses: list[Response]) -> None:
-        metadata = responses[-1].metadata
-        worst = max(metadata["finish_reasons"], key=WORST.index, default="none")
-        self.ends["OK", worst] += 1
         heard = [response for response in responses if len(response.samples)]
         if heard:
+            self.pieces["whole"] += responses[-1].is_final
             self.pieces[f"first {mode}"] += 1
             self.pieces["gaps"] += len(heard) - 1
         self.num_samples += sum(len(response.samples) for response in heard)
+        if not responses[-1].is_final:
+            self.ends["CANCELLED", "none"] += 1
+            return
+        metadata = responses[-1].metadata
+        worst = max(metadata["finish_reasons"], key=WORST.index, default="none")
+        self.ends["OK", worst] += 1
         self.num_characters += len(text)
         self.warnings.update(warning["code"] for warning in metadata["warnings"])
         self.quality.update(metadata["quality"])
@@ -112,7 +118,7 @@ def entries(server: EmbeddedServer) -> list[dict[str, Any]]:
 
 def ask(server: EmbeddedServer, index: int) -> tuple[str, str, list[Response]]:
     """Make one of many kinds of request; return mode, text and answers."""
-    kind, seed = index % 8, index
+    kind, seed = index % 9, index
     short: dict[str, Any] = {"text": TEXT, "seed": seed, "max_new_tokens": 8 + index % 30}
     malformed: list[dict[str, Any]] = [
         {"text": " "},
@@ -126,16 +132,29 @@ def ask(server: EmbeddedServer, index: int) -> tuple[str, str, list[Response]]:
     if kind == 2:
         return "unary", TEXT, stream(server, stream=False, **short)
     if kind == 3:
-        ask_unary = unary_http if index % 16 == 3 else unary_grpc
+        ask_unary = unary_http if index % 18 == 3 else unary_grpc
         return "unary", TEXT, [ask_unary(server, **short)]
     if kind == 4:
-        return "", "", stream(server, **malformed[index // 8 % len(malformed)])
+        return "", "", stream(server, **malformed[index // 9 % len(malformed)])
     if kind == 5:
         return "stream", TEXT, stream(server, text=TEXT, deadline_ms=30 + index % 100, **LONG)
     if kind == 6:
         options = '{"retry_quality": true}'
         return "unary", TEXT, stream(server, stream=False, options=options, **short)
+    if kind == 7:
+        return "stream", TEXT, ask_and_stop(server, seed)
     return "stream", "☃", stream(server, text="☃")
+
+
+def ask_and_stop(server: EmbeddedServer, seed: int) -> list[Response]:
+    """Cancel a stream in the way of chattts_unary, so that all that was sent still arrives."""
+    key, pieces = f"key {seed}", []
+    with open_stream(server, {"stop_key": key}, text=TEXT, seed=seed, **LONG) as responses:
+        pieces.append(next(responses))
+        stream(server, {"stop": key}, text="")
+        with pytest.raises(CallError, match="CANCELLED"):
+            pieces.extend(responses)
+    return pieces
 
 
 def ask_and_count(server: EmbeddedServer, number: int) -> Tally:
@@ -170,17 +189,17 @@ def ask_for_something_else(server: EmbeddedServer) -> None:
 def test_counters_and_histograms_agree_with_what_the_clients_counted(
     server: EmbeddedServer, record_property: Callable[[str, object], None]
 ) -> None:
-    tally = ask_and_count(server, 440)
+    tally = ask_and_count(server, REQUESTS)
     ask_for_something_else(server)
     record_property("ends", dict(tally.ends))
     assert {("OK", reason) for reason in ("length", "deadline", "none")} <= set(tally.ends)
-    assert {(code, "none") for code in ("INVALID_ARG", "UNAVAILABLE")} <= set(tally.ends)
-    wait_until(lambda: ends(server).total() == 440)
+    failures = ("INVALID_ARG", "UNAVAILABLE", "CANCELLED")
+    assert {(code, "none") for code in failures} <= set(tally.ends)
+    wait_until(lambda: ends(server).total() == REQUESTS)
     assert ends(server) == tally.ends
     num_good = sum(number for (code, _), number in tally.ends.items() if code == "OK")
-    num_heard = tally.pieces["first stream"] + tally.pieces["first unary"]
     assert family(server, "tts_latency_seconds_count", "quant") == {("fp32",): num_good}
-    assert value(server, "chattts_real_time_factor_count") == num_heard
+    assert value(server, "chattts_real_time_factor_count") == tally.pieces["whole"]
     assert family(server, "chattts_time_to_first_audio_seconds_count", "mode") == {
         (mode,): tally.pieces[f"first {mode}"] for mode in ("stream", "unary")
     }
@@ -196,7 +215,7 @@ def test_counters_and_histograms_agree_with_what_the_clients_counted(
     assert value(server, "chattts_running_requests") == 0
 
     # the log says the same, once each
-    wait_until(lambda: len(entries(server)) == 440)
+    wait_until(lambda: len(entries(server)) == REQUESTS)
     logged = Counter(entry["code"] for entry in entries(server))
     assert logged == Counter(
         {
@@ -204,6 +223,21 @@ def test_counters_and_histograms_agree_with_what_the_clients_counted(
             for code, _ in tally.ends
         }
     )
+
+
+def test_who_comes_again_on_the_last_response_is_not_refused(server: EmbeddedServer) -> None:
+    """As many callers as streams: its slot is free when a response says that it is the last."""
+
+    before = ends(server)
+
+    def come_again(caller: int) -> None:
+        for seed in range(30):
+            stream(server, text="hello", seed=seed, max_new_tokens=8, stream=bool(caller % 2))
+
+    with ThreadPoolExecutor(MAX_STREAMS) as threads:
+        list(threads.map(come_again, range(MAX_STREAMS)))
+    wait_until(lambda: ends(server).total() == before.total() + 30 * MAX_STREAMS)
+    assert ends(server)["UNAVAILABLE", "none"] == before["UNAVAILABLE", "none"]
 
 
 def test_callers_who_leave_are_counted(server: EmbeddedServer) -> None:
@@ -221,6 +255,33 @@ def test_callers_who_leave_are_counted(server: EmbeddedServer) -> None:
     assert ends(server) - before == Counter({("CANCELLED", "none"): 60})
     assert value(server, "chattts_time_to_first_audio_seconds_count") == first + 60
     assert value(server, "tts_latency_seconds_count") == latency
+
+
+def test_histograms_agree_with_the_client_s_clock(
+    server: EmbeddedServer, record_property: Callable[[str, object], None]
+) -> None:
+    """First audio and latency within 5 %, in the middle of several.
+
+    With `level` the first sound waits for the end of its segment, long enough for a comparison.
+    """
+    families = ("chattts_time_to_first_audio_seconds", "tts_latency_seconds")
+    options = '{"level": true}'
+    ratios: list[list[float]] = []
+    for seed in range(5):
+        before = [value(server, f"{name}_sum") for name in families]
+        count = value(server, "tts_latency_seconds_count")
+        started_at = time.perf_counter()
+        with open_stream(server, text=TEXT, seed=seed, options=options, **STEADY) as responses:
+            next(responses)
+            seconds = [time.perf_counter() - started_at]
+            assert list(responses)
+            seconds.append(time.perf_counter() - started_at)
+        wait_until(lambda count=count: value(server, "tts_latency_seconds_count") > count)
+        shown = [value(server, f"{name}_sum") for name in families]
+        ratios.append([s / (b - a) for s, a, b in zip(seconds, before, shown, strict=True)])
+    record_property("client over histogram", ratios)
+    for of_family in zip(*ratios, strict=True):
+        assert 1.0 <= statistics.median(of_family) < 1.05, ratios
 
 
 def test_the_log_knows_the_trace_and_says_how_long_it_took(server: EmbeddedServer) -> None:
