@@ -35,6 +35,8 @@ class _Run:
     audio_s: float = 0.0
     failures: list[tuple[Line, ChatTTSError | ValueError]] = field(default_factory=list)
     in_a_row: int = 0
+    warned: int = 0
+    untrained: bool = False
 
     def take(self, line: Line, answer: Audio | ChatTTSError) -> None:
         """Write the file of a line, or note its failure."""
@@ -52,6 +54,8 @@ class _Run:
         self.in_a_row = 0
         self.spoken += 1
         self.audio_s += answer.duration_s
+        self.warned += bool(answer.warnings or answer.quality)
+        self.untrained |= answer.untrained
 
     def _fail(self, line: Line, error: ChatTTSError | ValueError, **known: str) -> None:
         self.failures.append((line, error))
@@ -145,6 +149,10 @@ def _speak(
 def _report(run: _Run, as_json: bool) -> None:
     for line, error in run.failures:
         out.note(f"line {line.number} ({line.name}): {out.explain(error)}")
+    if run.warned:
+        out.note(f"warning: {run.warned} of the spoken lines have warnings; the manifest has them")
+    if run.untrained:
+        out.note(out.UNTRAINED)
     left = run.total - run.kept - run.spoken - len(run.failures)
     if left:
         out.note(f"given up after {run.in_a_row} failed lines in a row; {left} were not tried")

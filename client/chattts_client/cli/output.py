@@ -42,6 +42,7 @@ EXIT_CODES: dict[type[ChatTTSError], int] = {
 }
 
 
+UNTRAINED = "notice: the server runs UNTRAINED weights; this audio is noise, not speech"
 _COMMAND_NAMES = {
     "transport='http'": "--http",
     "health()": "`chattts doctor`",
@@ -115,7 +116,7 @@ def note_warnings(audio: Audio) -> None:
     if audio.quality:
         note(f"warning: the server found faults in the audio: {', '.join(audio.quality)}")
     if audio.untrained:
-        note("notice: the server runs UNTRAINED weights; this audio is noise, not speech")
+        note(UNTRAINED)
 
 
 def describe_warning(warning: SpeechWarning) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import chattts_client
+import numpy as np
 import pytest
 from chattts_client._types import SpeechOptions
 from chattts_client.cli import main
@@ -25,6 +26,7 @@ from unit.client.fake_triton import (
     Inputs,
     Outputs,
     Request,
+    outputs,
     utterance,
 )
 from unit.client.test_cli import INTERRUPTIBLE
@@ -190,6 +192,22 @@ def test_failures_are_listed_and_tried_again(
     fake.inputs.clear()
     assert batch("good\nbad\nfine") == 0
     assert spoken(fake) == ["bad"]
+
+
+def test_warnings_are_counted_and_in_the_manifest(
+    batch: Any, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        found = [{"code": "dropped_symbol", "message": "left out"}] * ("☃" in inputs["text"])
+        samples = np.ones(256, dtype=np.float32)
+        yield outputs(samples, is_final=True, warnings=found, untrained=True)
+
+    fake.script = script
+    assert batch("snow ☃\nrain") == 0
+    first, notice = capsys.readouterr().err.splitlines()
+    assert first == "warning: 1 of the spoken lines have warnings; the manifest has them"
+    assert "UNTRAINED" in notice
+    assert [len(entry["warnings"]) for entry in entries(tmp_path / "out")] == [1, 0]
 
 
 def test_a_dead_server_is_not_asked_for_every_line(
