@@ -272,9 +272,17 @@ def _credentials(tls: Tls | None) -> Any:
     """
     if tls is None:
         return None
-    # gRPC would trust a list of its own, not the system's
-    roots = tls.ca_file or ssl.get_default_verify_paths().cafile
-    files = (roots, tls.key_file, tls.cert_file)
-    return grpc.ssl_channel_credentials(
-        *(None if file is None else Path(file).read_bytes() for file in files)
+    roots = _system_roots() if tls.ca_file is None else Path(tls.ca_file).read_bytes()
+    key, certificates = (
+        None if file is None else Path(file).read_bytes() for file in (tls.key_file, tls.cert_file)
     )
+    return grpc.ssl_channel_credentials(roots, key, certificates)
+
+
+def _system_roots() -> bytes | None:
+    """What OpenSSL trusts here, as PEM; None: it has no list, and gRPC's own one counts."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile is not None:
+        return Path(paths.cafile).read_bytes()
+    files = [] if paths.capath is None else sorted(Path(paths.capath).glob("*.[0-9]"))
+    return b"\n".join(file.read_bytes() for file in files) or None

@@ -91,6 +91,31 @@ def test_a_trusted_server_speaks_and_others_are_refused(
 
 @pytest.mark.parametrize("kind", TWINS.values())
 @pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_true_trusts_whom_the_system_trusts(
+    kind: Kind,
+    transport: TransportName,
+    fake: FakeTriton,
+    certificates: Certificates,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca_file))
+    with serving(fake, transport, certificates, mutual=False) as url:
+        assert kind(url, transport, tls=True).synthesize("hello").seed == 7
+
+
+def test_the_systems_list_may_be_a_folder(
+    fake: FakeTriton, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "5ad8a5d6.0").write_bytes(certificates.ca_file.read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    with serving(fake, "grpc", certificates, mutual=False) as url:
+        for kind in TWINS.values():
+            assert kind(url, tls=True).synthesize("hello").seed == 7
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+@pytest.mark.parametrize("transport", ["grpc", "http"])
 def test_a_server_may_ask_for_the_callers_certificate(
     kind: Kind, transport: TransportName, fake: FakeTriton, certificates: Certificates
 ) -> None:
