@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chattts_client import ChatTTSClient
+from conftest import ROOT
 from launcher import EmbeddedServer
 
 TEXT = "the train to london leaves at half past seven"
@@ -206,3 +208,40 @@ def test_the_doctor_misses_the_models_of_another_server(
 ) -> None:
     server = server_factory(throw_away_repository)
     assert found(server.grpc_url, status=7)[-1] == ("models", "fail")
+
+
+def recorded() -> list[tuple[str, list[str]]]:
+    """Each command of the recorded run in the documentation, and what it printed."""
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(.*?)\n```", text, re.DOTALL)
+    commands = [part.split("\n") for part in block.removeprefix("$ ").split("\n$ ")]
+    return [(lines[0], lines[1:]) for lines in commands]
+
+
+def without_numbers(lines: list[str]) -> str:
+    return re.sub(r"[0-9a-f]{32}|[0-9]+(\.[0-9]+)?", "N", " ".join(" ".join(lines).split()))
+
+
+def test_the_recorded_run_is_still_what_happens(
+    demo_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    alias = f'chattts() {{ {sys.executable} -m chattts_client "$@"; }}; '
+    addresses = {"localhost:8000": demo_server.http_url}
+    for shown, printed in recorded():
+        line = shown
+        for old, new in addresses.items():
+            line = line.replace(old, new)
+        done = subprocess.run(
+            ["bash", "-c", alias + line],
+            cwd=tmp_path,
+            env={**os.environ, "CHATTTS_URL": demo_server.grpc_url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        # Doctor, voices and bench look different on a terminal.
+        if not re.match(r"chattts (doctor|voices|bench)", shown):
+            assert without_numbers(done.stdout.splitlines()) == without_numbers(printed)

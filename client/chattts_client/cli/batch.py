@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -140,10 +141,27 @@ def _speak(
     answers = client.synthesize_many(items, concurrency=concurrency, return_errors=True)
     with closing(answers):
         for line, answer in zip(lines, answers, strict=True):
-            run.take(line, answer)
+            with _uninterrupted():
+                run.take(line, answer)
             bar.advance(task)
             if run.in_a_row == give_up_after != 0:
                 break
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back until the end: a file and its line in the manifest belong together."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else's, or ignored
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _report(run: _Run, as_json: bool) -> None:

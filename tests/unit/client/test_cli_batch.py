@@ -16,7 +16,7 @@ from typing import Any
 import chattts_client
 import numpy as np
 import pytest
-from chattts_client._types import SpeechOptions
+from chattts_client._types import Audio, SpeechOptions
 from chattts_client.cli import main
 from chattts_client.cli.lines import COLUMNS, Format, read_lines
 from unit.client.fake_triton import (
@@ -231,6 +231,24 @@ def test_lines_come_from_standard_input(
     assert main(command) == 2
     assert main([*command, "--input-format", "jsonl"]) == 0
     assert spoken(fake) == ["bye", "hello"]
+
+
+def test_an_interrupt_parts_no_file_from_its_line(
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(audio: Audio, path: Path) -> None:
+        path.write_bytes(b"RIFF")
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Audio, "save", save)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert batch("one\ntwo\nthree", "-j", "1") == 130
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [entry["file"] for entry in entries(tmp_path / "out")] == ["00001.wav"]
+    assert [path.name for path in (tmp_path / "out").glob("*.wav")] == ["00001.wav"]
 
 
 def test_an_interrupted_batch_goes_on(
