@@ -18,6 +18,7 @@ from typing import Any
 import chattts_client
 import numpy as np
 import pytest
+from chattts_client import ChatTTSClient, ModelInfo
 from chattts_client._exceptions import ChatTTSError
 from chattts_client.cli import main
 from chattts_client.cli.output import EXIT_CODES
@@ -235,6 +236,39 @@ def test_voices_are_printed(
     assert capsys.readouterr().out == "en\ten\tfemale\tspeaker\tnot auditioned\tEnglish, calm\n"
     assert main(["voices", "--url", grpc_url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "en"
+
+
+def test_health_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["health", "--url", "127.0.0.1:1", "--retries", "0"]
+    assert main(command) == 3
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("127.0.0.1:1: not ready: ")
+    assert main([*command, "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert (found["live"], found["ready"]) == (False, False)
+    assert line.endswith(found["reason"])
+
+
+@pytest.mark.parametrize("untrained", [True, False])
+def test_models_are_a_line_each(
+    untrained: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = (
+        ModelInfo(
+            name="chattts",
+            version="2",
+            ready=True,
+            checkpoint="demo",
+            precision="int8",
+            untrained=untrained,
+        ),
+        ModelInfo(name="chattts_gpt", version="1", ready=False),
+    )
+    monkeypatch.setattr(ChatTTSClient, "models", lambda client: models)
+    assert main(["models"]) == 0
+    weights = "demo (UNTRAINED)" if untrained else "demo"
+    expected = f"chattts\t2\tready\t{weights}\tint8\nchattts_gpt\t1\tnot ready\t\t\n"
+    assert capsys.readouterr().out == expected
 
 
 SAID = "at three\t(0.4 s, then 500 ms of silence)\n"
