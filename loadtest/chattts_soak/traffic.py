@@ -181,10 +181,11 @@ class Traffic:
         kinds = (longest, volume.burst_size), (self._repertoire.long[0], volume.long_burst_size)
         next_s = time.monotonic() + volume.first_burst_s
         for utterance, size in itertools.cycle(kinds):
-            while time.monotonic() < next_s:
-                if self._is_over.is_set():
-                    return
+            while time.monotonic() < next_s and not self._is_over.is_set():
                 await asyncio.sleep(_POLL_S)
-            next_s += volume.burst_every_s
+            if self._is_over.is_set():
+                return
+            # From here: a burst that takes longer than the time between two is not made up for.
+            next_s = time.monotonic() + volume.burst_every_s
             url = self._target.grpc_url
             await asynchronous.burst(url, utterance, size, self._chance, self._tally)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from chattts_client import RequestTimeoutError, ServerUnavailableError
+from chattts_soak import asynchronous
+from chattts_soak.callers import Target
 from chattts_soak.outcomes import Outcome, Tally, WrongAnswerError, explain
 from chattts_soak.relay import Relay
-from chattts_soak.traffic import KINDS, LEFT_AT_THE_END, Deck
-from chattts_soak.utterances import Utterance
+from chattts_soak.traffic import KINDS, LEFT_AT_THE_END, Deck, Traffic, Volume
+from chattts_soak.utterances import Repertoire, Utterance
 from chattts_soak.verdict import (
     LOST_BYTES,
     faults_at_rest,
@@ -130,6 +134,27 @@ def test_a_deck_deals_every_kind_as_often_as_it_has_cards_and_the_same_for_one_s
             (name, chance.random()) for name, chance in same
         ]
         assert names != [other.deal()[0] for _ in range(size)]
+
+
+def test_bursts_that_take_longer_than_the_time_between_them_end_with_the_traffic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bursts = []
+
+    async def slow_burst(*arguments: object) -> None:
+        bursts.append(arguments)
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(asynchronous, "burst", slow_burst)
+    repertoire = Repertoire(short=(WHOLE,), long=(WHOLE,), shaped=(WHOLE,))
+    volume = Volume(num_threads=0, num_tasks=0, burst_every_s=1e-6, first_burst_s=0.0)
+    with Target.connect("localhost:1", "localhost:1") as target:  # nobody is there
+        traffic = Traffic(target, repertoire, Tally(), volume, "1")
+        traffic.start()
+        while len(bursts) < 5:
+            time.sleep(0.01)
+        traffic.stop()
+        traffic.join()
 
 
 @pytest.fixture
