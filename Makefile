@@ -4,10 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 CHECKPOINT ?= demo
 PRECISION ?= int8
+WORK ?= $(HOME)/.cache/chattts-voice$(if $(QUICK),-quick)
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
-.PHONY: help demo serve bench soak loadtest perf score dashboard-preview docs test check clean
+.PHONY: help demo serve bench soak loadtest perf score dashboard-preview docs voice test check clean
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -40,6 +41,9 @@ dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard o
 docs: .venv/.installed-docs ## api-docs/: the client's reference as web pages, from its docstrings
 	$(BIN)/python -W error::UserWarning -m pdoc chattts_client --docformat google --output-directory api-docs
 
+voice: .venv/.installed-train ## Train the small voice from nothing, for hours, in WORK; QUICK=1: a try in minutes
+	$(BIN)/python build/train_voice/__main__.py --work $(WORK) $(if $(QUICK),--quick)
+
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest
 
@@ -62,6 +66,7 @@ clean: ## Remove the environment and the built repository; checkpoints stay
 .venv/.installed-load: EXTRAS = load
 .venv/.installed-docs: EXTRAS = docs
 .venv/.installed-score: EXTRAS = score
+.venv/.installed-train: EXTRAS = train
 .venv/.installed-test: EXTRAS = $(TEST_EXTRAS)
 .venv/.installed-%: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -36,14 +36,15 @@ COMMON_HANZI = (
 )
 
 
-def _ascii_pieces() -> list[str]:
+def ascii_pieces() -> list[str]:
+    """Return the ASCII marks, digits and letters, and those that continue a word."""
     alphabet = string.digits + string.ascii_lowercase
     return [*string.punctuation, *alphabet, *(PREFIX + letter for letter in alphabet)]
 
 
 def small_vocabulary() -> list[str]:
     """Return a base vocabulary of some hundred entries: ASCII and common Chinese characters."""
-    pieces = ["[PAD]", *BERT_TOKENS, *_ascii_pieces(), *CJK_PUNCTUATION, *COMMON_HANZI]
+    pieces = ["[PAD]", *BERT_TOKENS, *ascii_pieces(), *CJK_PUNCTUATION, *COMMON_HANZI]
     return list(dict.fromkeys(pieces))
 
 
@@ -53,7 +54,7 @@ def published_form_vocabulary(size: int) -> list[str]:
     After the placeholders come ASCII and Chinese punctuation, then the CJK block in code order.
     """
     unused = [f"[unused{i}]" for i in range(1, NUM_UNUSED + 1)]
-    pieces = ["[PAD]", *unused, *BERT_TOKENS, *_ascii_pieces(), *CJK_PUNCTUATION]
+    pieces = ["[PAD]", *unused, *BERT_TOKENS, *ascii_pieces(), *CJK_PUNCTUATION]
     pieces += [chr(code) for code in range(FIRST_HANZI, LAST_HANZI + 1)]
     if len(pieces) < size:
         pieces += [f"[filler{i}]" for i in range(size - len(pieces))]

@@ -20,6 +20,7 @@ VOICES = REPOSITORY / "chattts" / "1" / "chattts_voices"
 TEXT = REPOSITORY / "chattts" / "1" / "chattts_text"
 CLIENT = ROOT / "client" / "chattts_client"
 BUILD = ROOT / "build"
+TRAINING = BUILD / "train_voice"
 EMBEDDED = ROOT / "embedded"
 PACKAGES = [ENGINE, PIPELINE, CLIENT]
 PROJECT_PACKAGES = {package.name for package in PACKAGES}
@@ -109,6 +110,7 @@ def test_deciding_never_touches_computing(module: str) -> None:
 @pytest.mark.parametrize("library", ["torch", "triton"])
 def test_torch_is_imported_by_its_runner_only(library: str) -> None:
     paths = [path for path in product_sources() if not path.name.startswith("torch_")]
+    paths = [path for path in paths if path.parent != TRAINING]
     assert importers(paths, library) <= {"model_repository/chattts_gpt/1/chattts_engine/loading.py"}
 
 
@@ -126,6 +128,11 @@ def test_build_scripts_import_no_package_of_the_project_but_the_voices() -> None
     for path in sources(BUILD):
         assert not top_names(path) & (PROJECT_PACKAGES | {TRITON}), path
     assert importers(sources(BUILD), VOICES.name) == {"build/voice_format.py"}
+
+
+def test_only_the_evaluation_knows_the_training() -> None:
+    paths = [path for path in product_sources() if path.parent != TRAINING]
+    assert importers(paths, TRAINING.name) == {"build/evaluate_voice.py"}
 
 
 def test_the_voices_need_no_other_package_of_the_project() -> None:

@@ -1,0 +1,1 @@
+"""Trains a small speaking checkpoint from nothing: corpus, codec, vocoder, token model, export."""

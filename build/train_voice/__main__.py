@@ -1,0 +1,66 @@
+"""Train a small speaking checkpoint from nothing, on a CPU.
+
+    python build/train_voice/__main__.py --work ~/voice            all stages, some hours
+    python build/train_voice/__main__.py --work /tmp/v --quick     every stage, some minutes, noise
+    python build/train_voice/__main__.py --work ~/voice --stage export evaluate
+
+Ctrl-C saves and stops; the same command goes on where it was. See docs/voice.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# run as a file, Python finds this folder and not its parent
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from files import INTERRUPTED  # noqa: E402
+
+from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.stages import Run  # noqa: E402
+from train_voice.teachers import TeacherError  # noqa: E402
+from train_voice.training import Interrupted  # noqa: E402
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--work", type=Path, required=True, help="folder for data and results")
+    parser.add_argument("--quick", action="store_true", help="prove the chain in some minutes")
+    parser.add_argument("--stage", nargs="+", metavar="NAME", help="only these, in this order")
+    parser.add_argument("--gpt-steps", type=int, help="train the token model so long instead")
+    options = parser.parse_args(argv)
+    settings = _settings(options.quick, options.gpt_steps)
+    print(f"{settings.name} training in {options.work}: {settings.expected}", flush=True)
+    run = Run(options.work, settings, lambda line: print(line, flush=True))
+    names = options.stage or list(run.stages)
+    unknown = [name for name in names if name not in run.stages]
+    if unknown:
+        parser.error(f"no stage {unknown[0]}; there are: {', '.join(run.stages)}")
+    try:
+        run.run(names)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        print(f"train_voice: interrupted {stop}; run it again to go on", file=sys.stderr)
+        return INTERRUPTED
+    except TeacherError as error:
+        print(f"train_voice: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _settings(is_quick: bool, gpt_steps: int | None) -> Settings:
+    settings = QUICK if is_quick else FULL
+    if gpt_steps:
+        schedule = dataclasses.replace(settings.gpt, steps=gpt_steps)
+        settings = dataclasses.replace(settings, gpt=schedule)
+    return settings
+
+
+if __name__ == "__main__":
+    sys.exit(main())

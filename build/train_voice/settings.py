@@ -1,0 +1,140 @@
+"""Sizes and durations of a training run: the full one, and a quick one to prove the chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import layout
+from layout import DvaeSizes, GptSizes, StackSizes, VocosSizes
+from make_checkpoint import NUM_MELS
+
+from train_voice.corpus import CorpusSizes
+from train_voice.training import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of the networks; the number of text tokens follows from the corpus."""
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    decoder: StackSizes
+    dvae: DvaeSizes
+    vocos: VocosSizes
+
+    def gpt(self, num_text_tokens: int) -> GptSizes:
+        """Return the sizes of the token model for a tokenizer of so many entries."""
+        return GptSizes(
+            hidden_size=self.hidden,
+            intermediate_size=self.intermediate,
+            num_layers=self.layers,
+            num_heads=self.heads,
+            head_dim=self.hidden // self.heads,
+            num_codebooks=layout.NUM_CODEBOOKS,
+            num_audio_tokens=layout.NUM_AUDIO_TOKENS,
+            num_text_tokens=num_text_tokens,
+            max_position_embeddings=4096,
+            rms_norm_eps=1e-6,
+            rope_theta=10_000.0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One training run."""
+
+    name: str
+    expected: str
+    """How long it takes, for people."""
+    seed: int
+    corpus: CorpusSizes
+    sizes: Sizes
+    dvae: Schedule
+    dvae_rows: int
+    vocos: Schedule
+    vocos_rows: int
+    adversarial_from: int
+    """The step of Vocos from which the discriminators take part."""
+    gpt: Schedule
+    batch_tokens: int
+    """Positions of a batch of the token model, prompts and speech together."""
+    sampling_from: int
+    """The step of the token model from which it is fed what it would have said."""
+    finish: Schedule
+    language_model_sentences: int
+    evaluated: int
+    """Held-out sentences per language that the evaluation stage speaks."""
+
+
+def _sizes(
+    hidden: int, intermediate: int, layers: int, decoder: int, dvae: tuple[int, int], vocos: int
+) -> Sizes:
+    """Return sizes: widths of the token model, Decoder, DVAE (encoder, decoder) and Vocos."""
+    half, dim, bottleneck, depth = hidden // 2, 2 * dvae[0], 64, 4
+    return Sizes(
+        hidden=hidden,
+        intermediate=intermediate,
+        layers=layers,
+        heads=hidden // 64,
+        decoder=StackSizes(half, bottleneck, decoder, 4 * decoder, half, depth),
+        dvae=DvaeSizes(
+            num_mels=NUM_MELS,
+            dim=dim,
+            encoder=StackSizes(dim, bottleneck, dvae[0], 4 * dvae[0], 2 * dim, depth - 1),
+            decoder=StackSizes(dim, bottleneck, dvae[1], 4 * dvae[1], dim, depth),
+        ),
+        vocos=VocosSizes(NUM_MELS, vocos, 3 * vocos, 5),
+    )
+
+
+FULL = Settings(
+    name="full",
+    expected="about two and a half hours of one core, less on several",
+    seed=8,
+    corpus=CorpusSizes(
+        sentences={"slt": 8000, "rms": 2500, "cmn": 5000},
+        min_counts={"slt": 100, "rms": 30, "cmn": 100},
+        held_out=120,
+        held_out_templates=40,
+    ),
+    sizes=_sizes(256, 640, 5, decoder=192, dvae=(128, 160), vocos=256),
+    dvae=Schedule(2500, 1.5e-3),
+    dvae_rows=12,
+    vocos=Schedule(4000, 1.0e-3),
+    vocos_rows=10,
+    adversarial_from=2000,
+    gpt=Schedule(9000, 1.7e-3),
+    batch_tokens=1200,
+    sampling_from=800,
+    finish=Schedule(500, 5e-4, warmup=20, decay=0.8),
+    language_model_sentences=20_000,
+    evaluated=160,
+)
+"""The voice that ships: 23 MB in float16."""
+
+QUICK = Settings(
+    name="quick",
+    expected="a few minutes",
+    seed=8,
+    corpus=CorpusSizes(
+        sentences={"slt": 60, "rms": 30, "cmn": 40},
+        min_counts={"slt": 0, "rms": 0, "cmn": 0},
+        held_out=4,
+        held_out_templates=2,
+    ),
+    sizes=_sizes(128, 128, 3, decoder=32, dvae=(32, 32), vocos=48),
+    dvae=Schedule(20, 1e-3, warmup=5),
+    dvae_rows=4,
+    vocos=Schedule(20, 1e-3, warmup=5),
+    vocos_rows=4,
+    adversarial_from=10,
+    gpt=Schedule(40, 1e-3, warmup=5),
+    batch_tokens=600,
+    sampling_from=20,
+    finish=Schedule(8, 5e-4, warmup=2),
+    language_model_sentences=500,
+    evaluated=4,
+)
+"""Every stage once; what it makes speaks noise."""

@@ -1,0 +1,125 @@
+"""Who is evaluated: a checkpoint in this process, or a server that has loaded it.
+
+Letters in shapes: S samples.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import urllib.request
+import wave
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from layout import SAMPLE_RATE
+from reference_gpt import normalize_speaker
+from voice_copies import CHECKPOINT_FOLDER
+from voice_format import SUFFIX, decode_speaker
+
+from train_voice.export import VoiceModel, read_tokenizer, read_voice
+from train_voice.generation import Sampling, generate
+from train_voice.tokenizer import SPEAKER
+
+MAX_STEPS = 600
+"""12.8 s: no held-out sentence is half as long."""
+ROWS = 16
+CONCURRENCY = 8
+TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of one text."""
+
+    samples: npt.NDArray[np.float32]
+    """(S,) at 24 kHz"""
+    has_ended: bool
+    """Whether the end token came by itself."""
+
+
+class Speaker(Protocol):
+    """Says texts with one of its voices."""
+
+    def say(self, texts: Sequence[str], voice: str) -> list[Said]:
+        """Return the speech of each text."""
+        ...
+
+
+class CheckpointSpeaker:
+    """A checkpoint, spoken by torch in this process, with the published sampling."""
+
+    def __init__(self, root: Path, seed: int = 1) -> None:
+        self.voice: VoiceModel = read_voice(root)
+        self._tokenizer = read_tokenizer(root)
+        self._root, self._seed = root, seed
+
+    @torch.no_grad()
+    def say(self, texts: Sequence[str], voice: str) -> list[Said]:
+        """Return the speech of each text; similar lengths share a batch."""
+        file = self._root / CHECKPOINT_FOLDER / f"{voice}{SUFFIX}"
+        vector = decode_speaker(json.loads(file.read_text(encoding="utf-8"))["speaker"])
+        speaker = torch.from_numpy(normalize_speaker(vector))
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        said: dict[int, Said] = {}
+        for start in range(0, len(order), ROWS):
+            rows = order[start : start + ROWS]
+            prompts = [self._tokenizer.prompt(texts[index], has_speaker=True) for index in rows]
+            generated = generate(
+                self.voice.model, prompts, speaker.expand(len(rows), -1),
+                self._tokenizer.id(SPEAKER), MAX_STEPS, Sampling(), self._seed + start,
+            )  # fmt: skip
+            for index, row in zip(rows, generated, strict=True):
+                said[index] = Said(self._sound(row.hidden), row.has_ended)
+        return [said[index] for index in range(len(texts))]
+
+    def _sound(self, hidden: torch.Tensor) -> npt.NDArray[np.float32]:
+        if len(hidden) == 0:
+            return np.zeros(0, np.float32)
+        mel = self.voice.decoder(hidden.T[None])
+        return np.asarray(self.voice.vocos(mel)[0].numpy(), np.float32)
+
+
+class ServerSpeaker:
+    """A running server, asked over HTTP.
+
+    Args:
+        url: of its HTTP port, such as http://localhost:8000
+        seed: of every request.
+    """
+
+    def __init__(self, url: str, seed: int = 1) -> None:
+        self._url = f"{url.rstrip('/')}/v2/models/chattts_unary/generate"
+        self._seed = seed
+
+    def say(self, texts: Sequence[str], voice: str) -> list[Said]:
+        """Return the speech of each text.
+
+        Raises:
+            urllib.error.URLError: the server cannot be reached, or refused a text.
+        """
+        with ThreadPoolExecutor(CONCURRENCY) as pool:
+            return list(pool.map(lambda text: self._say(text, voice), texts))
+
+    def _say(self, text: str, voice: str) -> Said:
+        body = {"text": text, "voice": voice, "seed": self._seed, "encoding": "wav_base64"}
+        request = urllib.request.Request(self._url, json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            answer = json.load(response)
+        reasons = json.loads(answer["metadata"])["finish_reasons"]
+        return Said(_samples(base64.b64decode(answer["audio_bytes"])), set(reasons) == {"eos"})
+
+
+def _samples(data: bytes) -> npt.NDArray[np.float32]:
+    with wave.open(io.BytesIO(data)) as file:
+        if (file.getframerate(), file.getsampwidth()) != (SAMPLE_RATE, 2):
+            raise ValueError(f"a WAV of {SAMPLE_RATE} Hz and 16 bits was expected")
+        pcm = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+    return pcm.astype(np.float32) / 32768

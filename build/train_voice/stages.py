@@ -1,0 +1,207 @@
+"""The stages of a run, in order; each leaves its result in a folder, and is done once.
+
+corpus     the sentences, the tokenizer, the ear's language model
+synthesis  the teachers say them
+dvae       mel -> codes -> mel
+vocos      mel -> waveform
+encode     the codes of every utterance
+gpt        text -> codes, with the Decoder
+finish     Decoder and Vocos on what the token model gives them
+export     the checkpoint
+evaluate   held-out sentences, heard by the recogniser
+report     plots and a page
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+from checkpoint import Checkpoint
+from files import atomic_path, write_json
+from layout import SAMPLE_RATE
+
+from train_voice import evaluation, package, report
+from train_voice.codec_training import encode_corpus, train_dvae, train_vocos
+from train_voice.corpus import Utterance, draw
+from train_voice.dvae import Dvae
+from train_voice.export import VoiceModel, read_tokenizer, sizes_json, write_weights
+from train_voice.features import LogMel
+from train_voice.finish import Finishing
+from train_voice.gpt import TokenModel
+from train_voice.modules import Decoder, Vocos
+from train_voice.settings import Settings
+from train_voice.speakers import Speakers
+from train_voice.speech_data import FACTS_FILE, SpeechData
+from train_voice.synthesis import synthesize
+from train_voice.token_data import CODES_FILE, TokenData
+from train_voice.token_training import FINE, TokenTraining
+from train_voice.training import load_module, train, trained_steps
+from train_voice.vocos import VocosTraining
+
+Say = Callable[[str], None]
+
+SENTENCES_FILE = "sentences.jsonl"
+
+
+class Run:
+    """One training run in a work folder."""
+
+    def __init__(self, work: Path, settings: Settings, say: Say = print) -> None:
+        self._work, self._settings, self._say = work, settings, say
+        self.checkpoint = work / "checkpoint"
+        self._speech: SpeechData | None = None
+        self.stages: dict[str, Callable[[], None]] = {
+            "corpus": self._corpus,
+            "synthesis": self._synthesis,
+            "dvae": self._dvae,
+            "vocos": self._vocos,
+            "encode": self._encode,
+            "gpt": self._gpt,
+            "finish": self._finish,
+            "export": self._export,
+            "evaluate": self._evaluate,
+            "report": self._report,
+        }
+
+    def run(self, names: Sequence[str]) -> None:
+        """Run stages in the order given, from where an earlier call stopped.
+
+        Raises:
+            Interrupted: a signal came; call again to go on.
+        """
+        for name in names:
+            self._say(f"== {name}")
+            self.stages[name]()
+
+    @property
+    def speech(self) -> SpeechData:
+        """The spoken corpus."""
+        if self._speech is None:
+            self._speech = SpeechData(self._work / "speech")
+        return self._speech
+
+    def _corpus(self) -> None:
+        path = self._work / SENTENCES_FILE
+        if path.exists():
+            return
+        utterances = draw(self._settings.corpus, self._settings.seed)
+        package.write_text_files(self.checkpoint, utterances, self._settings)
+        with atomic_path(path) as temporary:
+            lines = (json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
+            temporary.write_text("".join(lines), encoding="utf-8")
+        self._say(f"{len(utterances)} utterances")
+
+    def _utterances(self) -> list[Utterance]:
+        lines = (self._work / SENTENCES_FILE).read_text(encoding="utf-8").splitlines()
+        return [Utterance(**json.loads(line)) for line in lines]
+
+    def _synthesis(self) -> None:
+        if not (self._work / "speech" / FACTS_FILE).exists():
+            synthesize(self._work / "speech", self._utterances(), self._say)
+        self._say(f"{self._hours():.2f} hours of speech")
+
+    def _hours(self) -> float:
+        return sum(spoken.num_samples for spoken in self.speech.all) / SAMPLE_RATE / 3600
+
+    def _dvae(self) -> None:
+        train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
+
+    def _vocos(self) -> None:
+        train_vocos(self._work / "vocos", self.speech, self._settings, self._say)
+
+    def _encode(self) -> None:
+        folder = self._work / "codes"
+        if not (folder / CODES_FILE).exists():
+            encode_corpus(folder, self._work / "dvae", self.speech, self._settings)
+
+    def _gpt(self) -> None:
+        settings = self._settings
+        if trained_steps(self._work / "gpt") >= settings.gpt.steps:
+            return
+        training = TokenTraining(
+            self._token_model(),
+            self._decoder(),
+            self._token_data(),
+            self.speech,
+            settings.batch_tokens,
+            settings.sampling_from,
+        )
+        train(
+            self._work / "gpt", training.trainee, settings.gpt, settings.seed + 2,
+            training.step, self._say,
+        )  # fmt: skip
+
+    def _finish(self) -> None:
+        settings = self._settings
+        if trained_steps(self._work / "finish") >= settings.finish.steps:
+            return
+        model, decoder = self._token_model(), self._decoder()
+        load_module(self._work / "gpt", "model", model)
+        load_module(self._work / "gpt", "decoder", decoder)
+        torch.manual_seed(settings.seed)
+        vocos = VocosTraining(Vocos(settings.sizes.vocos), LogMel())
+        vocos.load(self._work / "vocos")
+        finishing = Finishing(
+            model, decoder, vocos, self._token_data(), self.speech, settings.batch_tokens
+        )
+        train(
+            self._work / "finish", finishing.trainee, settings.finish, settings.seed + 3,
+            finishing.step, self._say,
+        )  # fmt: skip
+
+    def _export(self) -> None:
+        sizes = self._settings.sizes
+        voice = VoiceModel(
+            self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)
+        )
+        # before the last tuning there is a voice too
+        is_finished = trained_steps(self._work / "finish") > 0
+        tuned = self._work / ("finish" if is_finished else "gpt")
+        load_module(self._work / "gpt", "model", voice.model)
+        load_module(tuned, "decoder", voice.decoder)
+        load_module(self._work / "dvae", "dvae", voice.dvae)
+        load_module(self._work / ("finish" if is_finished else "vocos"), "vocos", voice.vocos)
+        write_weights(self.checkpoint, voice)
+        date = datetime.now(UTC).date().isoformat()
+        package.write_voices(self.checkpoint, self._speakers(), date)
+        checkpoint = Checkpoint.open(self.checkpoint)
+        write_json(self.checkpoint / "spec.json", sizes_json(checkpoint.gpt, checkpoint))
+        facts = {"hours": round(self._hours(), 2), "utterances": len(self.speech.all)}
+        steps = {name: trained_steps(self._work / name) for name in report.TRAINED}
+        package.write_provenance(self.checkpoint, self._settings, {**facts, "steps": steps}, date)
+
+    def _evaluate(self) -> None:
+        result = evaluation.evaluate_checkpoint(self.checkpoint, self._settings.evaluated)
+        write_json(self._work / report.EVALUATION_FILE, result)
+        self._say(json.dumps(result, ensure_ascii=False))
+
+    def _report(self) -> None:
+        self._say(str(report.write(self._work, self.checkpoint)))
+
+    def _tokenizer_size(self) -> int:
+        return read_tokenizer(self.checkpoint).size
+
+    def _token_model(self) -> TokenModel:
+        torch.manual_seed(self._settings.seed)
+        return TokenModel(self._settings.sizes.gpt(self._tokenizer_size()), FINE)
+
+    def _decoder(self) -> Decoder:
+        sizes = self._settings.sizes
+        torch.manual_seed(self._settings.seed)
+        decoder = Decoder(sizes.decoder, sizes.dvae.num_mels)
+        dvae = Dvae(sizes.dvae)
+        load_module(self._work / "dvae", "dvae", dvae)
+        decoder.coef.copy_(dvae.coef)
+        return decoder
+
+    def _speakers(self) -> Speakers:
+        return Speakers(self._settings.sizes.hidden, self._settings.seed)
+
+    def _token_data(self) -> TokenData:
+        tokenizer = read_tokenizer(self.checkpoint)
+        return TokenData(self.speech, self._work / "codes", tokenizer, self._speakers())

@@ -1,0 +1,251 @@
+"""The loop of every training stage: schedule, saving, resuming, the log of losses.
+
+What a step draws depends on the seed and the step's number alone, so a run that was interrupted and
+resumed computes what an uninterrupted one does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from files import atomic_path
+from torch import Tensor, nn
+
+Losses = Mapping[str, float]
+
+STATE_FILE = "state.pt"
+LOG_FILE = "losses.jsonl"
+LOG_EVERY = 25
+"""Steps of which one line of the log is the mean."""
+SAVE_SECONDS = 60.0
+MAX_GRADIENT = 1.0
+LAST_RATE = 0.02
+"""The learning rate of the last step, as a part of the highest one."""
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM came; everything done so far is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long a stage trains, and at which rates: warm-up, constant, decay to nearly nothing.
+
+    The rate before the decay does not depend on how many steps follow, so a stage can be given more
+    steps later and loses nothing.
+    """
+
+    steps: int
+    rate: float
+    warmup: int = 100
+    decay: float = 0.4
+    """Part of the steps in which the rate falls, as a cosine."""
+
+    def at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        decay_steps = max(1, round(self.steps * self.decay))
+        done = min(1.0, max(0.0, (step - self.steps + decay_steps) / decay_steps))
+        falling = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * done))
+        return self.rate * min(1.0, (step + 1) / self.warmup) * falling
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The random numbers of one step; torch's own are seeded likewise."""
+
+    step: int
+    rng: np.random.Generator
+
+
+class Trainee:
+    """Modules and optimisers that are saved and restored together."""
+
+    def __init__(
+        self, modules: Mapping[str, nn.Module], optimizers: Sequence[torch.optim.Optimizer]
+    ):
+        self._modules, self._optimizers = modules, optimizers
+
+    def joined(self, other: Trainee) -> Trainee:
+        """Return both as one."""
+        modules = {**self._modules, **other._modules}
+        return Trainee(modules, [*self._optimizers, *other._optimizers])
+
+    def set_rate(self, rate: float) -> None:
+        """Give every optimiser this learning rate."""
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * group.get("rate_factor", 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that the next step depends on."""
+        return {
+            "modules": {name: module.state_dict() for name, module in self._modules.items()},
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over a state of `state`."""
+        for name, module in self._modules.items():
+            module.load_state_dict(state["modules"][name])
+        for optimizer, values in zip(self._optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(values)
+
+
+def optimizer_of(module: nn.Module, decay: float = 0.02) -> torch.optim.Optimizer:
+    """Return an AdamW for all parameters; weight decay for matrices only."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.dim() > 1], "weight_decay": decay},
+        {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.98))
+
+
+def train(
+    folder: Path,
+    trainee: Trainee,
+    schedule: Schedule,
+    seed: int,
+    step_once: Callable[[Draws], Losses],
+    say: Callable[[str], None] = print,
+) -> None:
+    """Train to the schedule's end, from where an earlier call stopped.
+
+    Args:
+        folder: holds the stage's state and log.
+        trainee: what is trained.
+        schedule: of learning rates.
+        seed: of all random numbers.
+        step_once: takes one step, forward to optimiser, and returns its losses.
+        say: is told of the progress.
+
+    Raises:
+        Interrupted: a signal asked to stop; the state is saved.
+    """
+    first = _restore(folder, trainee)
+    log = _Log(folder / LOG_FILE, first)
+    saved = time.monotonic()
+    with _stop_signals() as stop:
+        for step in range(first, schedule.steps):
+            trainee.set_rate(schedule.at(step))
+            torch.manual_seed(_step_seed(seed, step))
+            draws = Draws(step, np.random.default_rng(_step_seed(seed, step)))
+            line = log.add(step, step_once(draws), schedule.at(step))
+            if line:
+                say(f"{folder.name}: step {step + 1}/{schedule.steps} {line}")
+            last = step + 1 == schedule.steps
+            if stop or last or time.monotonic() - saved > SAVE_SECONDS:
+                _save(folder, trainee, step + 1)
+                saved = time.monotonic()
+            if stop and not last:
+                raise Interrupted(f"{folder.name} after step {step + 1}, saved")
+
+
+def trained_steps(folder: Path) -> int:
+    """Return how many steps of a stage are done and saved."""
+    path = folder / STATE_FILE
+    return int(torch.load(path, mmap=True)["step"]) if path.exists() else 0
+
+
+def load_module(folder: Path, name: str, module: nn.Module) -> None:
+    """Load one module of a stage's saved state, and switch it to evaluation."""
+    state = torch.load(folder / STATE_FILE)
+    module.load_state_dict(state["modules"][name])
+    module.eval()
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """Return the lines of a stage's log."""
+    path = folder / LOG_FILE
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def update(loss: Tensor, *trained: tuple[nn.Module, torch.optim.Optimizer]) -> None:
+    """Take one step down the loss, with each module's gradient no longer than MAX_GRADIENT."""
+    for _, optimizer in trained:
+        optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    for module, optimizer in trained:
+        nn.utils.clip_grad_norm_(module.parameters(), MAX_GRADIENT)
+        optimizer.step()
+
+
+def _step_seed(seed: int, step: int) -> int:
+    return seed * 1_000_003 + step
+
+
+def _restore(folder: Path, trainee: Trainee) -> int:
+    path = folder / STATE_FILE
+    if not path.exists():
+        return 0
+    state = torch.load(path)
+    trainee.restore(state)
+    return int(state["step"])
+
+
+def _save(folder: Path, trainee: Trainee, step: int) -> None:
+    with atomic_path(folder / STATE_FILE) as path:
+        torch.save({"step": step, **trainee.state()}, path)
+
+
+class _Log:
+    """Means of losses, a line of JSON per LOG_EVERY steps."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = [line for line in read_log(path.parent) if line["step"] <= first]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        self._path = path
+        self._values: dict[str, list[float]] = defaultdict(list)
+        self._started = time.monotonic()
+
+    def add(self, step: int, losses: Losses, rate: float) -> str:
+        """Note the losses of a step; return a line for people when one was written."""
+        for name, value in losses.items():
+            if not math.isfinite(value):
+                raise FloatingPointError(f"{self._path}: loss {name} is {value} at step {step}")
+            self._values[name].append(value)
+        if (step + 1) % LOG_EVERY:
+            return ""
+        means = {name: round(float(np.mean(v)), 5) for name, v in self._values.items()}
+        seconds = time.monotonic() - self._started
+        line = {"step": step + 1, "rate": rate, "seconds": round(seconds, 1), **means}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self._values.clear()
+        self._started = time.monotonic()
+        return f"{seconds / LOG_EVERY:.2f} s/step " + " ".join(
+            f"{name} {value:.3f}" for name, value in means.items()
+        )
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Yield a list that is no longer empty once SIGINT or SIGTERM came."""
+    came: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield came
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def scalar(value: Tensor) -> float:
+    """Return a loss as a number."""
+    return float(value.detach())

@@ -1,0 +1,117 @@
+"""A whole training, small enough for a test: from no data to a checkpoint that the build takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import build_runs  # noqa: E402
+import evaluate_voice  # noqa: E402
+import layout  # noqa: E402
+from train_voice.corpus import CorpusSizes  # noqa: E402
+from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.stages import Run  # noqa: E402
+from train_voice.training import Schedule, read_log, trained_steps  # noqa: E402
+from voice_teachers import needs_teachers  # noqa: E402
+
+TINY = dataclasses.replace(
+    QUICK,
+    corpus=CorpusSizes(
+        sentences={"slt": 24, "rms": 12, "cmn": 16},
+        min_counts={"slt": 0, "rms": 0, "cmn": 0},
+        held_out=2,
+        held_out_templates=1,
+    ),
+    dvae=Schedule(3, 1e-3),
+    vocos=Schedule(4, 1e-3),
+    adversarial_from=2,
+    gpt=Schedule(9, 1e-3),
+    sampling_from=3,
+    finish=Schedule(2, 1e-3),
+    evaluated=3,
+)
+LINES: list[str] = []
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("voice")
+    run = Run(folder, TINY, LINES.append)
+    run.run(list(run.stages))
+    return folder
+
+
+@needs_teachers
+def test_every_stage_leaves_its_result(work: Path) -> None:
+    for stage, schedule in (("dvae", TINY.dvae), ("vocos", TINY.vocos), ("gpt", TINY.gpt),
+                            ("finish", TINY.finish)):  # fmt: skip
+        assert trained_steps(work / stage) == schedule.steps
+        assert read_log(work / stage) == []
+    page = (work / "report.md").read_text(encoding="utf-8")
+    assert "English words heard right" in page
+    assert {path.name for path in work.glob("*.png")} == {"losses.png", "spectrograms.png"}
+    assert [line for line in LINES if line.startswith("==")] == [
+        f"== {name}" for name in Run(work, TINY).stages
+    ]
+
+
+@needs_teachers
+def test_a_second_run_has_nothing_to_do(work: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in work.rglob("state.pt")}
+    run = Run(work, TINY, lambda line: None)
+    run.run(["corpus", "synthesis", "dvae", "vocos", "encode", "gpt", "finish"])
+    assert {path: path.stat().st_mtime_ns for path in work.rglob("state.pt")} == before
+
+
+@needs_teachers
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_the_build_takes_the_checkpoint(work: Path, tmp_path: Path, precision: str) -> None:
+    assert build_runs.run(tmp_path, work / "checkpoint", "--precision", precision) == 0
+    weights = tmp_path / "chattts" / "1" / "weights"
+    voices = sorted(path.stem for path in (weights / "voices").glob("*.json"))
+    assert voices == ["en", "en_male", "zh"]
+    facts = build_runs.read_json(weights / "checkpoint.json")
+    assert not facts["untrained"]
+    assert facts["segment_seconds"] == 0
+
+
+@needs_teachers
+def test_the_provenance_names_what_made_the_voice(work: Path) -> None:
+    facts = build_runs.read_json(work / "checkpoint" / "provenance.json")
+    assert facts["seed"] == TINY.seed
+    assert facts["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9, "finish": 2}
+    assert set(facts["teachers"]) == {"flite", "espeak-ng"}
+    assert len(facts["commit"]) == 40 or facts["commit"] == "unknown"
+
+
+@needs_teachers
+def test_the_evaluation_prints_one_line_of_json(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate_voice.main([str(work / "checkpoint"), "--sentences", "2"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    result: dict[str, Any] = json.loads(line)
+    assert result["en"]["sentences"] == result["zh"]["sentences"] == 2
+    assert result["en"]["teacher_accuracy"] >= 0.5
+    assert 0 <= result["zh"]["nearest_teacher"] <= 1
+    assert result["voices"].keys() == {"en", "en_male"}
+
+
+@pytest.mark.parametrize("settings", [FULL, QUICK], ids=lambda settings: str(settings.name))
+def test_a_voice_is_small_enough_to_ship(settings: Settings) -> None:
+    sizes = settings.sizes
+    parts = (
+        layout.gpt_tensors(sizes.gpt(1000)),
+        layout.embed_tensors(sizes.gpt(1000)),
+        layout.decoder_tensors(sizes.decoder, sizes.dvae.num_mels),
+        layout.dvae_tensors(sizes.dvae),
+        layout.vocos_tensors(sizes.vocos),
+    )
+    count = sum(torch.Size(shape).numel() for part in parts for shape in part.values())
+    assert 2 * count < 25e6
