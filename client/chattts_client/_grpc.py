@@ -115,7 +115,8 @@ class GrpcCall:
                 self._read_to_the_end()
                 raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
-            raise messages.call_error(error, request_id) from error
+            left_s = self._call.time_remaining()
+            raise messages.call_error(error, request_id, left_s) from error
         return None if response is None else messages.reader(response)
 
     def _read_to_the_end(self) -> None:
@@ -226,9 +227,12 @@ class AsyncGrpcCall:
             left_s = self._call.time_remaining()
             raise messages.call_error(error, request_id, left_s) from error
         except asyncio.CancelledError:
-            if not (self._is_stopped or self._transport.is_closed):
-                raise  # the task was cancelled, not the request
-            raise messages.closed(request_id) from None
+            if self._is_stopped or self._transport.is_closed:
+                raise messages.closed(request_id) from None
+            left_s = self._call.time_remaining()
+            if _is_task_cancelled(left_s):
+                raise
+            raise messages.not_sent(request_id, left_s) from None
         return None if response is grpc.aio.EOF else messages.reader(response)
 
     async def _read_to_the_end(self) -> None:
@@ -255,6 +259,15 @@ class AsyncGrpcCall:
         """Cancel the call, where nobody can wait for the request to end."""
         self._is_stopped = True
         self._call.cancel()
+
+
+def _is_task_cancelled(left_s: float | None) -> bool:
+    """Whether a CancelledError is for the task; gRPC raises one too where it could not send.
+
+    Before Python 3.11 a task does not tell: a call whose time is over was not sent then.
+    """
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)
+    return bool(cancelling()) if cancelling else left_s is None or left_s > 0
 
 
 def _channel(kind: Any, endpoint: Endpoint, credentials: Any) -> Any:

@@ -100,6 +100,14 @@ def closed(request_id: str) -> RequestCancelledError:
     return RequestCancelledError(message, request_id=request_id)
 
 
+def not_sent(request_id: str, left_s: float | None) -> ChatTTSError:
+    """The error of a call that had ended before its request was sent; see `call_error`."""
+    if left_s is not None and left_s <= 0:
+        return too_late(request_id)
+    message = "the connection ended while the request was sent"
+    return error_from_status("UNAVAILABLE", message, request_id)
+
+
 def call_error(error: Any, request_id: str, left_s: float | None = None) -> ChatTTSError:
     """The error of a call that ended with a status.
 
@@ -110,10 +118,9 @@ def call_error(error: Any, request_id: str, left_s: float | None = None) -> Chat
     """
     message = error.details() or "the server closed the call without a message"
     if message == _SENT_TOO_LATE:
-        if left_s is not None and left_s <= 0:
-            return too_late(request_id)
-        message = "the connection ended while the request was sent"
-        return error_from_status("UNAVAILABLE", message, request_id)
+        return not_sent(request_id, left_s)
+    if error.code() is grpc.StatusCode.CANCELLED and left_s is not None and left_s <= 0:
+        return too_late(request_id)  # the server has noticed the deadline first
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
         return ProtocolError(f"not a Triton server: {message}", request_id=request_id)
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
