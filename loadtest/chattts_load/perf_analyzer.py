@@ -82,8 +82,10 @@ class PerfAnalyzer:
             check=False,
         )
         if check and done.returncode:
-            last = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
-            raise PerfAnalyzerError(f"perf_analyzer ended with {done.returncode}:\n{last}")
+            # it may print its usage after the reason
+            lines = done.stderr.splitlines()[:6] or done.stdout.splitlines()[-10:]
+            reason = "\n".join(lines)
+            raise PerfAnalyzerError(f"perf_analyzer ended with {done.returncode}:\n{reason}")
         return done
 
 

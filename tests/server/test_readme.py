@@ -34,19 +34,18 @@ def seconds(path: Path) -> float:
 
 def test_the_python_snippet_speaks(demo_server: EmbeddedServer, tmp_path: Path) -> None:
     code = on(demo_server, snippet(README, "python", "ChatTTSClient"))
-    printed = run([sys.executable, "-c", code], tmp_path)
-    assert len(printed.splitlines()) > 1  # a line for each chunk
+    run([sys.executable, "-c", code], tmp_path)
     assert seconds(tmp_path / "train.wav") > 1
 
 
-def test_the_command_line_speaks_and_lists_voices(
+def test_the_command_line_speaks_and_finds_nothing_wrong(
     demo_server: EmbeddedServer, tmp_path: Path
 ) -> None:
-    for line in snippet(README, "bash", "chattts_client say").splitlines():
-        printed = run(
-            ["bash", "-c", f"{on(demo_server, line)} --url {demo_server.grpc_url}"], tmp_path
-        )
-    assert [line.split("\t")[0] for line in printed.splitlines()] == ["en", "zh"]
+    for line in snippet(README, "bash", "chattts say").splitlines():
+        command = line.replace(".venv/bin/chattts", f"{sys.executable} -m chattts_client")
+        printed = run(["bash", "-c", f"{command} --url {demo_server.grpc_url}"], tmp_path)
+    checks = dict(line.split(maxsplit=2)[1::-1] for line in printed.splitlines() if line[0] != " ")
+    assert checks["speech"] == "ok"
     assert seconds(tmp_path / "hello.wav") > 1
 
 
