@@ -150,6 +150,7 @@ class Runner:
 
     def _speech_step(self, data: Path, count: int) -> Figures:
         export = self._output / f"speech_{count}_export.json"
+        export.unlink(missing_ok=True)  # perf_analyzer refuses to write over it
         assert self._server.pid is not None
         with MemoryPeak(self._server.pid, _SAMPLE_MEMORY_S) as sampled:
             self._run(
