@@ -60,7 +60,7 @@ class Teacher(Protocol):
 
 
 def make_teacher(name: str) -> Teacher:
-    """Return the teacher of a name in `corpus.TEACHERS`, once per process.
+    """Return the teacher of a name in `corpus.TEACHERS`.
 
     Raises:
         TeacherError: its library is not installed (see apt-packages.txt).
@@ -201,24 +201,32 @@ _Callback = ctypes.CFUNCTYPE(
 )
 
 
+@cache
+def _espeak() -> tuple[ctypes.CDLL, int]:
+    """Return the library, started once per process with the Mandarin voice, and its rate in Hz."""
+    espeak = _library("libespeak-ng.so.1")
+    rate = int(espeak.espeak_Initialize(_ESPEAK_SYNCHRONOUS, 0, None, 0))
+    if rate <= 0 or espeak.espeak_SetVoiceByName(b"cmn-latn-pinyin"):
+        raise TeacherError("espeak-ng has no voice cmn-latn-pinyin")
+    return espeak, rate
+
+
 class EspeakTeacher:
     """espeak-ng's Mandarin voice, fed with pinyin: it cannot read Han characters itself."""
 
     def __init__(self) -> None:
-        self._espeak = _library("libespeak-ng.so.1")
-        self._rate = self._espeak.espeak_Initialize(_ESPEAK_SYNCHRONOUS, 0, None, 0)
-        if self._rate <= 0 or self._espeak.espeak_SetVoiceByName(b"cmn-latn-pinyin"):
-            raise TeacherError("espeak-ng has no voice cmn-latn-pinyin")
+        self._espeak, self._rate = _espeak()
         self._chunks: list[Samples] = []
         self._starts: dict[int, int] = {}
         self._callback = _Callback(self._receive)
-        self._espeak.espeak_SetSynthCallback(self._callback)
 
     def say(self, text: str) -> Speech:
         """Return the speech of a Mandarin text."""
         spoken = pinyin(text)
         data = spoken.encode()
         self._chunks, self._starts = [], {}
+        # the library knows one callback, that of the last teacher who spoke
+        self._espeak.espeak_SetSynthCallback(self._callback)
         self._espeak.espeak_Synth(data, len(data) + 1, 0, 1, 0, _ESPEAK_UTF8, None, None)
         samples = np.concatenate(self._chunks)
         places = [match.start() + 1 for match in re.finditer(r"\w+", spoken)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ torch = pytest.importorskip("torch")
 import build_runs  # noqa: E402
 import evaluate_voice  # noqa: E402
 import layout  # noqa: E402
+from conftest import ROOT  # noqa: E402
 from train_voice.corpus import CorpusSizes  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
@@ -101,6 +104,21 @@ def test_the_evaluation_prints_one_line_of_json(
     assert result["en"]["teacher_accuracy"] >= 0.5
     assert 0 <= result["zh"]["nearest_teacher"] <= 1
     assert result["voices"].keys() == {"en", "en_male"}
+
+
+def test_the_command_runs_the_stages_it_is_given(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "build/train_voice/__main__.py"), "--work", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--quick", "--stage", "corpus"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"quick training in {tmp_path}: a few minutes\n== corpus\n")
+    assert (tmp_path / "checkpoint/asset/tokenizer/tokenizer.json").exists()
+    done = subprocess.run(
+        [*command, "--stage", "corpus", "dance"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "no stage dance; there are: corpus, synthesis" in done.stderr
 
 
 @pytest.mark.parametrize("settings", [FULL, QUICK], ids=lambda settings: str(settings.name))
