@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 from train_voice.corpus import Utterance, words_of
 from train_voice.speech_data import FACTS_FILE, SpeechData
 from train_voice.synthesis import synthesize, teacher_speech
