@@ -121,10 +121,10 @@ def test_streams_live_through_publish_and_rollback(
     repository: Path, server_factory: ServerFactory
 ) -> None:
     server = server_factory(repository)
-    http = ChatTTSClient(server.http_url, transport="http", timeout_s=WAIT_S, max_retries=0)
     with (
         ThreadPoolExecutor(NUM_STREAMS + NUM_UNARY) as threads,
         ChatTTSClient(server.grpc_url, timeout_s=WAIT_S, max_retries=0) as client,
+        ChatTTSClient(server.http_url, transport="http", timeout_s=WAIT_S, max_retries=0) as http,
     ):
 
         def speak(number: int) -> Audio:
