@@ -68,7 +68,7 @@ class StreamCaller:
 
 
 class HttpCaller:
-    """Asks over HTTP: one answer, and one connection, per request."""
+    """Asks over HTTP: one answer per request."""
 
     def __init__(self, url: str) -> None:
         self._client = ChatTTSClient(url, transport="http", timeout_s=LIMIT_S, max_retries=0)
@@ -79,7 +79,7 @@ class HttpCaller:
         return Playback([audio.elapsed_s], [audio.duration_s])
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Give back the connection."""
         self._client.close()
 
 
