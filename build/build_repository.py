@@ -7,7 +7,8 @@
 Every graph is compared with a NumPy reference before anything is moved into place. A second run
 with the same checkpoint and options finds its stamp and does nothing. A version is a copy of the
 code with its own weights: other versions stay as they are, and so does what is served, which
-build/release.py decides. Do not rebuild a version that a server runs; build the next one.
+build/release.py decides. A version after the first keeps the code that it was built with. Do not
+rebuild a version that a server runs; build the next one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from checkpoint import Checkpoint, CheckpointError, required_files
 from files import INTERRUPTED, move_into_place, write_bytes
 from repository import (
     CONFIG_FILE,
+    FRONT,
+    MODELS,
     OWN_REPOSITORY,
     PYTHON_MODELS,
     SOURCE_VERSION,
@@ -128,18 +131,28 @@ def build(
     started = time.monotonic()
     checkpoint = Checkpoint.open(checkpoint_root)
     sources = find_voices(checkpoint_root, voice_folders, default_voice)
-    copy_source(repository, version)
-    compile_source(repository, version)
-    check_root(repository)
     known = stamp.read_stamp(repository, version)
     inputs = _inputs(checkpoint, precision, runner, known) | {
         "voices": describe_voices(sources),
         "default_voice": default_voice,
     }
     what = f"{repository}: version {version}"
-    if stamp.is_current(repository, inputs, known):
+    is_current = stamp.is_current(repository, inputs, known)
+    # the first version is the checkout's own code; a later one stays as it was tried and published
+    if not (is_current and version != SOURCE_VERSION and _has_source(repository, version)):
+        copy_source(repository, version)
+        compile_source(repository, version)
+    check_root(repository)
+    if is_current:
         print(f"{what} is up to date ({checkpoint.name}, {precision}, {runner})")
         return
+    if known and version in (served_in((repository / FRONT / CONFIG_FILE).read_bytes()) or []):
+        print(
+            f"build_repository: warning: version {version} is served: a server that runs keeps the "
+            "old one until its next start, also after a crash; build with --version N and "
+            "release.py publish N instead",
+            file=sys.stderr,
+        )
     built_before = known.get("inputs", {}).get("voices", {})
     voices = plan_voices(sources, repository, version, built_before, checkpoint.gpt.hidden_size)
     with staging(repository, version) as folder:
@@ -257,6 +270,13 @@ def copy_source(repository: Path, version: int) -> None:
             data = with_served(data, served_in(target.read_bytes()) or [version])
         if not target.exists() or target.read_bytes() != data:
             write_bytes(target, data)
+
+
+def _has_source(repository: Path, version: int) -> bool:
+    """Whether a version has what `copy_source` wrote when it was built."""
+    code = [f"{model}/{version}/model.py" for model in PYTHON_MODELS]
+    configurations = [f"{model}/{CONFIG_FILE}" for model in MODELS]
+    return all((repository / name).is_file() for name in code + configurations)
 
 
 def _in_version(name: Path, version: int) -> Path:

@@ -9,7 +9,7 @@ publish loads the new version beside the old one. The new front speaks once thro
 model and vocoder before it counts as loaded: a version that cannot is refused, and nothing changes.
 Then new requests get the new version, running ones end with the old one, and the old one is
 released. --keep serves both: a request may name its version, and gets the highest if it does not.
-rollback publishes the version that was served before.
+rollback publishes the version that was served before the last publish; once, it does not come back.
 
 What is served is written in the repository's config.pbtxt files, so that a server that starts again
 serves the same; --offline only writes it, for a server that does not run. Change nothing else in
@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from files import INTERRUPTED
@@ -45,8 +45,15 @@ def _print_status(rows: Sequence[dict[str, object]], as_json: bool) -> None:
         states = ", ".join(f"{model} {state}" for model, state in models.items())
         served_now = "served" if row["served"] else "not served"
         print(f"{row['version']}  {row['checkpoint']}  {served_now}")
+        if row["loaded"] and not _is_as_built(row):
+            print(f"   loaded is {row['loaded']}, built over since: the next start serves the new")
         if states:
             print(f"   {states}; {row['running_requests']:.0f} requests running")
+
+
+def _is_as_built(row: Mapping[str, object]) -> bool:
+    """Whether what is loaded has the checkpoint and precision of what is on disk."""
+    return str(row["checkpoint"]).startswith(str(row["loaded"]).removesuffix(")") + ",")
 
 
 def _read_token(path: Path | None) -> str:

@@ -34,6 +34,7 @@ ORDER = (TOKEN_MODEL, VOCODER, FRONT, UNARY)
 reverse one."""
 HISTORY_FILE = "releases.json"
 RUNNING_METRIC = "chattts_running_requests"
+INFO_METRIC = "chattts_info"
 
 _POLL_S = 0.1
 
@@ -72,6 +73,11 @@ class Release:
             RepositoryError: the version is incomplete, or a configuration cannot be read.
             ControlError: the server gives no answer.
         """
+        self._publish(version, keep, self._remember)
+
+    def _publish(
+        self, version: int, keep: bool, remember: Callable[[int, Collection[int]], None]
+    ) -> None:
         check_complete(self._repository, version)
         before = {model: served(self._repository, model) for model in ORDER}
         if self._server:
@@ -93,7 +99,7 @@ class Release:
                 message = f"version {version} is refused, {kept} is served {then}: {error}"
                 raise ReleaseError(message) from error
             raise
-        self._remember(version, before[FRONT])
+        remember(version, before[FRONT])
         if keep:
             highest = max(before[FRONT], default=version)
             self._say(
@@ -105,15 +111,20 @@ class Release:
         self._say(f"version {version} is served alone")
 
     def rollback(self) -> None:
-        """Publish the version that was served before the last publish.
+        """Publish the version that was served before the last publish; twice is an error.
 
         Raises:
             ReleaseError: there is none; and as `publish`.
         """
         previous = self._history().get("previous")
         if not isinstance(previous, int):
-            raise ReleaseError(f"{self._repository}: no version was published before this one")
-        self.publish(previous, keep=False)
+            raise ReleaseError(
+                f"{self._repository}: nothing to go back to since the first version or the last "
+                "rollback; `publish N` serves any version that is built"
+            )
+        self._publish(previous, keep=False, remember=lambda *_: None)
+        # only now, so that the same command goes on with a rollback that was not finished
+        write_json(self._repository / HISTORY_FILE, {})
 
     def status(self) -> list[dict[str, object]]:
         """Return what is known of each version, in order.
@@ -123,7 +134,7 @@ class Release:
             RepositoryError: a configuration cannot be read.
         """
         states = self._server.states() if self._server else {}
-        running = self._running()
+        running, loaded = self._running(), self._loaded()
         configured = {model: served(self._repository, model) for model in MODELS}
         versions = {*built_versions(self._repository), *(number for _, number in states)}
         versions.update(*configured.values())
@@ -131,6 +142,7 @@ class Release:
             {
                 "version": version,
                 "checkpoint": _checkpoint_name(self._repository, version),
+                "loaded": loaded.get(version, ""),
                 "served": all(version in configured[model] for model in MODELS),
                 "models": {
                     model: states[model, version].state
@@ -217,8 +229,25 @@ class Release:
         """Return the running requests by version."""
         return self._server.gauge(RUNNING_METRIC, "version") if self._server else {}
 
+    def _loaded(self) -> dict[int, str]:
+        """Return what each ready front was loaded from: the folder may hold something else now."""
+        if self._server is None:
+            return {}
+        ready = {
+            version
+            for (model, version), found in self._server.states().items()
+            if model == FRONT and found.state == READY
+        }
+        return {
+            int(labels["version"]): f"{labels['checkpoint']} ({labels['precision']})"
+            for labels, value in self._server.samples(INFO_METRIC)
+            if value and int(labels["version"]) in ready
+        }
+
     def _say_memory(self, version: int, before: dict[str, list[int]]) -> None:
-        old = sum(_bytes(self._repository, number) for number in before[FRONT] if number != version)
+        if version in before[FRONT]:
+            return
+        old = sum(_bytes(self._repository, number) for number in before[FRONT])
         new = _bytes(self._repository, version)
         self._say(
             f"weights: {old / 1e6:.0f} MB served, {new / 1e6:.0f} MB beside them until the old are "

@@ -85,7 +85,11 @@ class TritonControl:
         self._post(f"repository/models/{model}/load", self._load_limit_s)
 
     def gauge(self, name: str, label: str) -> dict[str, float]:
-        """Return a gauge's value per value of a label.
+        """Return a gauge's value per value of a label; raises as `samples`."""
+        return {labels[label]: value for labels, value in self.samples(name)}
+
+    def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return the labels and the value of each metric of a family.
 
         Raises:
             NoServerError: nobody answers.
@@ -95,9 +99,12 @@ class TritonControl:
             with urllib.request.urlopen(url, timeout=_LIMIT_S) as response:
                 text = response.read().decode()
         except _FAILURES as error:
-            raise NoServerError(f"no metrics at {self._metrics_url}: {error}") from error
-        found = re.findall(rf'^{name}{{.*?{label}="([^"]*)".*?}} (\S+)$', text, re.MULTILINE)
-        return {value: float(number) for value, number in found}
+            where = f"no metrics at {self._metrics_url} (--metrics)"
+            raise NoServerError(f"{where}: {error}") from error
+        found = re.findall(rf"^{name}{{(.*)}} (\S+)$", text, re.MULTILINE)
+        return [
+            (dict(re.findall(r'(\w+)="([^"]*)"', labels)), float(value)) for labels, value in found
+        ]
 
     def _post(self, path: str, limit_s: float) -> bytes:
         request = urllib.request.Request(
@@ -120,7 +127,7 @@ class TritonControl:
         except TimeoutError as error:
             raise ControlError(f"no answer within {limit_s:g} s") from error
         except _FAILURES as error:
-            raise NoServerError(f"no server at {self.http_url}: {error}") from error
+            raise NoServerError(f"no server at {self.http_url} (--http): {error}") from error
 
 
 def _refusal(body: bytes) -> str:

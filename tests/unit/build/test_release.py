@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -33,6 +34,7 @@ class FakeServer(TritonControl):
         self.repository = repository
         self.refuse: Callable[[str, int], None] = lambda model, version: None
         self.running: dict[str, float] = {}
+        self.loaded = {1: "fp32", 2: "fp32"}
         self.loads: list[tuple[str, list[int]]] = []
         self.on_load: Callable[[int], None] = lambda number: None
         self.num_polls_to_end = 2
@@ -67,6 +69,13 @@ class FakeServer(TritonControl):
         running = dict(self.running)
         self.running = {version: max(0.0, number - 1) for version, number in running.items()}
         return running
+
+    def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """What each front was loaded from."""
+        return [
+            ({"version": str(version), "checkpoint": "tiny", "precision": precision}, 1.0)
+            for version, precision in self.loaded.items()
+        ]
 
     def _at_work(self, model: str) -> set[int]:
         ending = {
@@ -134,16 +143,34 @@ def test_publish_goes_from_the_back_to_the_front_and_releases_the_other_way(
     assert served(server.repository) == everywhere(2)
 
 
-def test_rollback_goes_back_and_forth(steps: Release, server: FakeServer) -> None:
+def test_a_second_rollback_does_not_bring_the_bad_version_back(
+    steps: Release, server: FakeServer
+) -> None:
     steps.publish(2, keep=False)
     steps.rollback()
     assert served(server.repository) == everywhere(1)
+    with pytest.raises(ReleaseError, match="nothing to go back to"):
+        steps.rollback()
+    assert served(server.repository) == everywhere(1)
+    steps.publish(2, keep=False)
     steps.rollback()
-    assert served(server.repository) == everywhere(2)
+    assert served(server.repository) == everywhere(1)
+
+
+def test_a_rollback_that_was_not_finished_goes_on(steps: Release, server: FakeServer) -> None:
+    steps.publish(2, keep=False)
+    server.num_polls_to_end = 10**9
+    hasty = Release(server.repository, server, drain_limit_s=0.05, say=print)
+    with pytest.raises(ReleaseError, match="the same command goes on"):
+        hasty.rollback()
+    server.num_polls_to_end = 2
+    server._ending.clear()
+    steps.rollback()
+    assert served(server.repository) == everywhere(1)
 
 
 def test_rollback_needs_a_publish(steps: Release) -> None:
-    with pytest.raises(ReleaseError, match="no version was published before"):
+    with pytest.raises(ReleaseError, match="nothing to go back to"):
         steps.rollback()
 
 
@@ -236,6 +263,41 @@ def test_status_tells_files_server_and_load(steps: Release, server: FakeServer) 
     assert first["models"] == dict.fromkeys(MODELS, "READY")
     assert first["checkpoint"] == "tiny (fp32, onnx)"
     assert (second["version"], second["served"], second["models"]) == (2, False, {})
+    assert (first["loaded"], second["loaded"]) == ("tiny (fp32)", "")
+
+
+def test_status_says_what_is_loaded_where_the_folder_holds_something_else(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(release, "TritonControl", lambda *_: server)
+    status = ["status", "--repository", str(server.repository)]
+    assert release.main(status) == 0
+    assert "loaded" not in capsys.readouterr().out
+    server.loaded = {1: "int8"}
+    assert release.main(status) == 0
+    assert "1  tiny (fp32, onnx)  served\n   loaded is tiny (int8)" in capsys.readouterr().out
+
+
+def test_the_memory_of_a_new_version_is_said(
+    steps: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps.publish(1, keep=False)
+    assert "MB" not in capsys.readouterr().out
+    steps.publish(2, keep=False)
+    assert "MB beside them" in capsys.readouterr().out
+
+
+def test_a_metric_is_read_with_its_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b'# HELP a b\na{version="2",checkpoint="x y"} 1\na_b{version="3"} 1\n'
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO(text))
+    server = TritonControl("unused:0", "unused:0", "", 1.0)
+    assert server.samples("a") == [({"version": "2", "checkpoint": "x y"}, 1.0)]
+    assert server.gauge("a", "version") == {"2": 1.0}
+
+
+def test_the_option_of_a_missing_endpoint_is_named() -> None:
+    with pytest.raises(NoServerError, match=r"no metrics at 127\.0\.0\.1:9 \(--metrics\)"):
+        TritonControl("unused:0", "127.0.0.1:9", "", 1.0).gauge("a", "version")
 
 
 def test_without_a_server_the_files_change(

@@ -93,8 +93,37 @@ def test_code_that_is_gone_is_removed_from_the_built_version_alone(repository: P
     stale = [repository / f"chattts_gpt/{n}/chattts_engine/removed_module.py" for n in (1, 2)]
     for path in stale:
         path.write_text("old = 1\n")
-    assert run(repository, TINY_CHECKPOINT, *SECOND) == 0
+    assert run(repository, TINY_CHECKPOINT, "--version", "2") == 0
     assert [path.exists() for path in stale] == [True, False]
+
+
+def test_a_later_version_that_is_up_to_date_keeps_its_code(repository: Path) -> None:
+    code = repository / "chattts" / "2" / "model.py"
+    code.write_text("as_built = 1\n")
+    assert run(repository, TINY_CHECKPOINT, *SECOND) == 0
+    assert code.read_text() == "as_built = 1\n"
+    assert run(repository, TINY_CHECKPOINT, "--version", "2") == 0
+    assert code.read_bytes() == (OWN_REPOSITORY / "chattts" / "1" / "model.py").read_bytes()
+
+
+def test_code_that_a_version_lost_comes_back(repository: Path) -> None:
+    code = repository / "chattts_unary" / "2" / "model.py"
+    code.unlink()
+    assert run(repository, TINY_CHECKPOINT, *SECOND) == 0
+    assert code.is_file()
+
+
+def test_rebuilding_a_served_version_is_warned_of(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warning = "keeps the old one until its next start, also after a crash"
+    for options in ((), SECOND, ("--version", "2"), ("--version", "3")):
+        assert run(repository, TINY_CHECKPOINT, *options) == 0
+        assert warning not in capsys.readouterr().err
+    assert run(repository, TINY_CHECKPOINT, "--precision", "int8") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "warning: version 1 is served" in line
+    assert warning in line
 
 
 def test_building_the_first_version_again_changes_no_served_version(repository: Path) -> None:
