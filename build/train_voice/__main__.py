@@ -23,7 +23,7 @@ from files import INTERRUPTED  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.teachers import TeacherError  # noqa: E402
-from train_voice.training import Interrupted  # noqa: E402
+from train_voice.training import Busy, Interrupted  # noqa: E402
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Interrupted, KeyboardInterrupt) as stop:
         print(f"train_voice: interrupted {stop}; run it again to go on", file=sys.stderr)
         return INTERRUPTED
-    except TeacherError as error:
+    except (Busy, TeacherError) as error:
         print(f"train_voice: {error}", file=sys.stderr)
         return 1
     return 0

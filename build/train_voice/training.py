@@ -6,6 +6,7 @@ resumed computes what an uninterrupted one does.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import signal
@@ -26,6 +27,7 @@ Losses = Mapping[str, float]
 
 STATE_FILE = "state.pt"
 LOG_FILE = "losses.jsonl"
+LOCK_FILE = ".lock"
 LOG_EVERY = 25
 """Steps of which one line of the log is the mean."""
 SAVE_SECONDS = 60.0
@@ -36,6 +38,10 @@ LAST_RATE = 0.02
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM came; everything done so far is saved."""
+
+
+class Busy(RuntimeError):
+    """Another process trains in the same folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +138,12 @@ def train(
 
     Raises:
         Interrupted: a signal asked to stop; the state is saved.
+        Busy: another process trains in this folder.
     """
-    first = _restore(folder, trainee)
-    log = _Log(folder / LOG_FILE, first)
-    saved = time.monotonic()
-    with _stop_signals() as stop:
+    with _alone_in(folder), _stop_signals() as stop:
+        first = _restore(folder, trainee)
+        log = _Log(folder / LOG_FILE, first)
+        saved = time.monotonic()
         for step in range(first, schedule.steps):
             trainee.set_rate(schedule.at(step))
             torch.manual_seed(_step_seed(seed, step))
@@ -204,7 +211,6 @@ class _Log:
     """Means of losses, a line of JSON per LOG_EVERY steps."""
 
     def __init__(self, path: Path, first: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         kept = [line for line in read_log(path.parent) if line["step"] <= first]
         path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         self._path = path
@@ -229,6 +235,18 @@ class _Log:
         return f"{seconds / LOG_EVERY:.2f} s/step " + " ".join(
             f"{name} {value:.3f}" for name, value in means.items()
         )
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the system takes it back from whoever dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK_FILE).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Busy(f"{folder}: another process trains here") from error
+        yield
 
 
 @contextmanager

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from train_voice.training import (  # noqa: E402
     LOG_EVERY,
+    Busy,
     Draws,
     Interrupted,
     Schedule,
@@ -67,6 +68,20 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None
     assert trained_steps(tmp_path / "parts") == SCHEDULE.steps
     steps = [line["step"] for line in read_log(tmp_path / "parts")]
     assert steps == [LOG_EVERY, 2 * LOG_EVERY, 3 * LOG_EVERY]
+
+
+def test_two_processes_never_train_in_one_folder(tmp_path: Path) -> None:
+    first, step, _ = trainee()
+    second, other_step, _ = trainee()
+
+    def nested(draws: Draws) -> Mapping[str, float]:
+        with pytest.raises(Busy, match="another process trains here"):
+            train(tmp_path, second, SCHEDULE, 7, other_step, quiet)
+        return step(draws)
+
+    train(tmp_path, first, Schedule(1, 1e-3), 7, nested, quiet)
+    train(tmp_path, first, Schedule(2, 1e-3), 7, step, quiet)
+    assert trained_steps(tmp_path) == 2
 
 
 def test_a_finished_stage_takes_no_step(tmp_path: Path) -> None:
