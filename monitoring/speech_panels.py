@@ -129,9 +129,11 @@ ERRORS = Row(
             "percentunit",
             "Share of requests with INTERNAL or UNAVAILABLE. Red: what pages within an hour.",
             (
-                Query("job:chattts_request_errors:ratio_rate5m", "5 minutes"),
-                Query("job:chattts_request_errors:ratio_rate1h", "1 hour"),
-                Query("job:chattts_request_errors:ratio_rate6h", "6 hours"),
+                Query(
+                    "instance:chattts_request_errors:ratio_rate5m{<i>}", "5 minutes, {{instance}}"
+                ),
+                Query("instance:chattts_request_errors:ratio_rate1h{<i>}", "1 hour, {{instance}}"),
+                Query("instance:chattts_request_errors:ratio_rate6h{<i>}", "6 hours, {{instance}}"),
             ),
             limit=14.4 * 0.005,
         ),

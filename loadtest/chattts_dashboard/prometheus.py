@@ -88,7 +88,6 @@ class Prometheus:
         config["rule_files"] = [str(MONITORING / pattern) for pattern in config["rule_files"]]
         del config["alerting"]
         server, itself = config["scrape_configs"]
-        del server["dns_sd_configs"]
         server["static_configs"] = [{"targets": [self._target]}]
         itself["static_configs"] = [{"targets": [address]}]
         return config

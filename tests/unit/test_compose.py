@@ -20,6 +20,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "build" / "Dockerfile").read_text()
+RUN_BOOK = (ROOT / "docs" / "operations.md").read_text()
 COMPOSE_FILES = [
     ROOT / "docker-compose.yml",
     ROOT / "monitoring" / "compose.admin.yml",
@@ -126,6 +127,30 @@ def test_health_is_what_the_models_answer(service: dict[str, Any]) -> None:
     assert url == f"http://127.0.0.1:8000{server_health.HEALTH_PATH}"
 
 
+def test_probe_in_the_run_book_is_that_health_check(service: dict[str, Any]) -> None:
+    section = RUN_BOOK.split("\n## Probes\n")[1].split("\n## ")[0]
+    (snippet,) = re.findall(r"```yaml\n(.+?)```", section, re.DOTALL)
+    pod = yaml.safe_load(snippet)
+    check = service["healthcheck"]
+    for probe in ("startupProbe", "readinessProbe"):
+        assert pod[probe]["exec"]["command"] == check["test"][1:]
+        assert pod[probe]["timeoutSeconds"] == int(check["timeout"].removesuffix("s"))
+    grace = pod["terminationGracePeriodSeconds"]
+    assert grace == int(service["stop_grace_period"].removesuffix("s"))
+
+
+def test_image_s_tag_is_a_setting() -> None:
+    names = re.findall(r"^  image: (.+)$", COMPOSE_FILES[0].read_text(), re.MULTILINE)
+    assert names == ["${CHATTTS_IMAGE:-chattts-triton:latest}"]
+
+
+def test_logs_of_a_night_are_kept(service: dict[str, Any]) -> None:
+    options = service["logging"]["options"]
+    kept = int(options["max-size"].removesuffix("m")) * 2**20 * int(options["max-file"])
+    # 14 requests per second; a line of 514 bytes, 650 as Docker writes it
+    assert kept / (14 * 650) > 12 * 3600
+
+
 def test_shared_memory_and_restart_are_set(service: dict[str, Any]) -> None:
     assert service["shm_size"] == "1gb"
     assert service["restart"] == "unless-stopped"
@@ -141,20 +166,31 @@ def test_tools_are_pinned_and_hardened(tool: dict[str, Any]) -> None:
     assert all(port.startswith("127.0.0.1:") for port in tool["ports"])
 
 
+def test_tools_stay_closed_when_the_server_is_opened() -> None:
+    text = VARIABLE.sub(
+        lambda match: "0.0.0.0" if match[1] == "BIND_ADDRESS" else SETTINGS.get(match[1], match[3]),
+        COMPOSE_FILES[0].read_text(),
+    )
+    opened = yaml.safe_load(text)["services"]
+    for name, service in opened.items():
+        address = "127.0.0.1:" if name in TOOLS else "0.0.0.0:"
+        assert all(port.startswith(address) for port in service["ports"])
+
+
 def test_what_the_tools_mount_exists_and_cannot_be_written(tool: dict[str, Any]) -> None:
     for volume in tool.get("volumes", ()):
         source, _, *options = volume.split(":")
         if source in load(COMPOSE_FILES[0])["volumes"]:
             continue
-        assert (ROOT / source).exists()
+        # a folder: a file mounted by itself stays the old one when an editor replaces it
+        assert (ROOT / source).is_dir()
         assert options == ["ro"]
 
 
 def test_prometheus_looks_where_the_server_is(service: dict[str, Any]) -> None:
     (alias,) = service["networks"]["default"]["aliases"]
     config = yaml.safe_load((ROOT / "monitoring" / "prometheus.yml").read_text())
-    (lookup,) = config["scrape_configs"][0]["dns_sd_configs"]
-    assert (lookup["names"], lookup["port"]) == ([alias], 8002)
+    assert config["scrape_configs"][0]["static_configs"] == [{"targets": [f"{alias}:8002"]}]
 
 
 def test_grafana_finds_its_dashboards_and_prometheus() -> None:
