@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ._extras import missing_extra
 from ._files import replacing
 
 PCM16_MAX = 32767
@@ -113,8 +114,7 @@ def _encoder(suffix: str) -> Callable[[NDArray[np.float32], int], bytes]:
     try:
         import soundfile
     except (ImportError, OSError) as error:  # OSError: no libsndfile
-        message = f"saving {suffix} needs an extra: pip install 'chattts-client[audio]'"
-        raise ImportError(message) from error
+        raise ImportError(missing_extra(f"saving {suffix}", "audio")) from error
     kind, coding = _SOUNDFILE_FORMATS[suffix]
 
     def encode(samples: NDArray[np.float32], sample_rate: int) -> bytes:
@@ -170,8 +170,7 @@ def sound_library() -> ModuleType:
     try:
         import sounddevice
     except ImportError as error:
-        message = "playing needs an extra: pip install 'chattts-client[play]'"
-        raise ImportError(message) from error
+        raise ImportError(missing_extra("playing", "play")) from error
     except OSError as error:
         message = f"playing needs the PortAudio library (libportaudio2, portaudio): {error}"
         raise OSError(message) from error

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ._answers import Reader
+from ._extras import missing_extra
 from ._json import JsonObject
 from ._protocol import Question, SpeechRequest
 from ._settings import Endpoint, TransportName
@@ -99,5 +100,4 @@ def _named_extra() -> Iterator[None]:
     try:
         yield
     except (ImportError, RuntimeError) as error:  # tritonclient raises RuntimeError for its extra
-        message = "transport='http' needs an extra: pip install 'chattts-client[http]'"
-        raise ImportError(message) from error
+        raise ImportError(missing_extra("transport='http'", "http")) from error

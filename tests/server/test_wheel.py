@@ -153,4 +153,4 @@ def test_without_its_extra_the_command_line_says_so(
     )
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'chattts-client[cli]'" in done.stderr
+    assert "pip install '.[cli]'" in done.stderr

@@ -1,28 +1,44 @@
-"""The command `chattts`: also `python -m chattts_client`. Needs the extra `cli`."""
+"""The command `chattts`: also `python -m chattts_client`. Needs the extra `cli`.
+
+Nothing heavy is imported before `main` runs, so that Ctrl-C finds it ready.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
+from .streams import discard_output, finish, note, prepare
+
 _LIBRARIES = frozenset({"typer", "rich"})
+_EXIT_FILE = 1
+_EXIT_USAGE = 2
+_EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; see `chattts --help`."""
     # Read when gRPC is loaded, which is with the first client: its log is not for people.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    prepare()
     try:
         from .app import run
 
-        return run(argv)
+        return finish(run(argv))
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise
-        needed = "the command line needs an extra: pip install 'chattts-client[cli]'"
-        print(f"error: {needed}", file=sys.stderr)
-        return 2
+        from .._extras import missing_extra
+
+        note(f"error: {missing_extra('the command line', 'cli')}")
+        return _EXIT_USAGE
+    except BrokenPipeError:  # whoever read our standard output has left
+        discard_output()
+        return _EXIT_FILE
+    except OSError as error:  # outside of a command: the help, the version, what was buffered
+        discard_output()
+        note(f"error: standard output: {error.strerror or error}")
+        return _EXIT_FILE
     except KeyboardInterrupt:  # outside of a command
-        print("interrupted", file=sys.stderr)
-        return 130
+        note("interrupted")
+        return _EXIT_INTERRUPTED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import inspect
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -22,6 +21,8 @@ from .listing import health, models, voices
 from .normalize import normalize
 from .options import FLAG
 from .say import say
+from .sinks import STDOUT
+from .streams import discard_output
 
 _NAME = "chattts"
 _STATUSES = (
@@ -46,14 +47,24 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         status = command.main(args=argv, prog_name=_NAME, standalone_mode=False)
     except _CommandLineError as error:
-        if message := error.format_message():  # empty: the help was printed instead
-            help_of = error.ctx.command_path if error.ctx else _NAME
-            out.note(f"error: {message.rstrip('.')}; see {help_of} --help")
+        if message := _usage(error):  # empty: the help was printed instead
+            words = sys.argv[1:] if argv is None else argv
+            json_to = sys.stdout if "--json" in words else None
+            out.report_error(message, error, out.EXIT_USAGE, json_to)
         return out.EXIT_USAGE
     except typer.Abort:
         out.note("interrupted")
         return out.EXIT_INTERRUPTED
     return int(status or 0)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with a command line, in the words of this program."""
+    message = str(error.format_message()).rstrip(".")
+    message = message.replace(": Value error, ", ": ").replace(": Input should be ", ": must be ")
+    if not message or type(error) is typer.BadParameter:  # a wrong value: the message says it all
+        return message
+    return f"{message}; see {error.ctx.command_path if error.ctx else _NAME} --help"
 
 
 def _reported(function: Callable[..., int]) -> Callable[..., int]:
@@ -65,11 +76,13 @@ def _reported(function: Callable[..., int]) -> Callable[..., int]:
             status = function(**values)
             sys.stdout.flush()
         except BrokenPipeError:  # whoever read our standard output has left
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             return out.EXIT_FILE
         except (ChatTTSError, OSError, ImportError, ValueError) as error:
-            out.note(f"error: {out.explain(error)}")
-            return out.exit_code(error)
+            # standard output is for samples where they go there
+            beside = sys.stderr if values.get("output") == STDOUT else sys.stdout
+            json_to = beside if values["as_json"] else None
+            return out.report_error(out.explain(error), error, out.exit_code(error), json_to)
         except KeyboardInterrupt:
             out.note("interrupted")
             return out.EXIT_INTERRUPTED

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from rich.progress import Progress
 from typer import Argument, BadParameter, Option
@@ -18,9 +18,11 @@ from .._exceptions import ChatTTSError
 from .._types import Audio
 from . import output as out
 from .lines import FORMATS, Format, Line, read_lines
-from .manifest import Manifest
-from .options import AsJson, Server, Speech, decode
+from .manifest import STANDARD_INPUT, Manifest
+from .options import FLAG, AsJson, Server, Speech, decode
 from .sinks import check_extras
+
+_Failure: TypeAlias = ChatTTSError | ValueError | OSError
 
 
 @dataclass
@@ -34,7 +36,7 @@ class _Run:
     kept: int
     spoken: int = 0
     audio_s: float = 0.0
-    failures: list[tuple[Line, ChatTTSError | ValueError]] = field(default_factory=list)
+    failures: list[tuple[Line, _Failure]] = field(default_factory=list)
     in_a_row: int = 0
     warned: int = 0
     untrained: bool = False
@@ -47,21 +49,22 @@ class _Run:
         path = self.folder / f"{line.name}.{self.suffix}"
         try:
             answer.save(path)
-        except ValueError as error:  # no audio, which this format cannot hold
+            size = {"file": path.name, "bytes": path.stat().st_size}
+            self.manifest.add(line, {**size, **out.facts(answer)})
+        except (ValueError, OSError) as error:  # no audio, which this format cannot hold; the disk
             self._fail(line, error, request_id=answer.request_id)
             return
-        size = {"file": path.name, "bytes": path.stat().st_size}
-        self.manifest.add(line, {**size, **out.facts(answer)})
         self.in_a_row = 0
         self.spoken += 1
         self.audio_s += answer.duration_s
         self.warned += bool(answer.warnings or answer.quality)
         self.untrained |= answer.untrained
 
-    def _fail(self, line: Line, error: ChatTTSError | ValueError, **known: str) -> None:
+    def _fail(self, line: Line, error: _Failure, **known: str) -> None:
         self.failures.append((line, error))
         self.in_a_row += 1
-        self.manifest.add(line, {"error": str(error), **known})
+        with suppress(OSError):  # the disk again; what is not in the manifest is not done
+            self.manifest.add(line, {"error": str(error), **known})
 
 
 def batch(
@@ -85,6 +88,10 @@ def batch(
     give_up_after: Annotated[
         int, Option(min=0, metavar="N", help="Stop after N failures in a row, 0 = never.")
     ] = 10,
+    overwrite: Annotated[
+        bool,
+        Option("--overwrite", metavar=FLAG, help="Also files that another input has made."),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Speak many lines into a folder; interrupted, it can go on.
@@ -95,15 +102,18 @@ def batch(
     further columns or keys are `name` (the stem of the file) and the speech options with an
     underscore, such as `voice`, `seed` or `max_new_tokens`; they go before those given here.
 
-    The same command again speaks only what is missing, failed or has changed.
+    The same command again speaks only what is missing, failed or has changed. Another input whose
+    names are in the folder already is refused.
     """
     check_extras(f".{suffix}", play=False)
     lines = _read(source, input_format, speech)
     output.mkdir(parents=True, exist_ok=True)
-    manifest = Manifest(output)
+    manifest = Manifest(output, _place(source))
     pending = [line for line in lines if not manifest.is_done(line, f"{line.name}.{suffix}")]
     run = _Run(output, suffix, manifest, len(lines), len(lines) - len(pending))
     try:
+        if not overwrite:
+            manifest.check(lines)
         with server.open() as client, out.progress() as bar:
             _speak(client, pending, concurrency, give_up_after, run, bar)
     except KeyboardInterrupt:
@@ -124,8 +134,13 @@ def _read(source: str, input_format: Format | None, speech: Speech) -> list[Line
         raise BadParameter(message, param_hint="FILE")
     is_input = source == "-"
     content = sys.stdin.buffer.read() if is_input else Path(source).read_bytes()
-    name = "standard input" if is_input else source
+    name = STANDARD_INPUT if is_input else source
     return read_lines(decode(content, name), kind, name, speech.given())
+
+
+def _place(source: str) -> str:
+    """The input as the manifest names it, whatever the working folder."""
+    return STANDARD_INPUT if source == "-" else str(Path(source).resolve())
 
 
 def _speak(

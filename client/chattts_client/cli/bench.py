@@ -19,6 +19,7 @@ from .._types import SpeechOptions
 from . import output as out
 from .options import AsJson, Server, Speech
 
+_TABLE_COLUMNS = 120
 _TEXT = "hello anna, how are you today"
 
 
@@ -79,7 +80,7 @@ def bench(
 
     One request is made before, unmeasured. Refused requests are not tried again but counted.
     """
-    steps, options = _steps(concurrency), speech.given()
+    steps, options = _steps(concurrency, requests), speech.given()
     with server.open(retries=0) as client, out.progress() as bar:
         task = bar.add_task("requests", total=len(steps) * requests)
         load = _Load(client, text, options)
@@ -89,19 +90,23 @@ def bench(
     if as_json:
         out.print_json({"text": text, "steps": figures})
     else:
-        out.terminal().print(_table(figures))
+        console = out.terminal()
+        console.width = max(console.width, _TABLE_COLUMNS)  # figures are never cut off
+        console.print(_table(figures))
     errors = [error for step in measured for error in step.errors]
     for message in sorted({f"{error} ({error.code})" for error in errors}):
         out.note(f"error: {message}")
     return out.exit_code(errors[0]) if errors else 0
 
 
-def _steps(concurrency: str) -> list[int]:
+def _steps(concurrency: str, requests: int) -> list[int]:
     parts = [part.strip() for part in concurrency.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
         message = f"{concurrency!r} is not whole numbers above 0, such as 1,4,8"
         raise BadParameter(message, param_hint="--concurrency")
-    return [int(part) for part in parts]
+    if max(map(int, parts)) > requests:
+        out.note(f"warning: {requests} requests per step: never more than that at once")
+    return list(dict.fromkeys(min(int(part), requests) for part in parts))
 
 
 class _Load:
@@ -161,7 +166,7 @@ def _table(figures: Sequence[dict[str, Any]]) -> Table:
     table = Table(title="seconds, unless it says otherwise", box=None, header_style="bold")
     headers = ("at\nonce", "err-\nors", "req/s", "audio\ns/s", "first\np50", "p95")
     for header in (*headers, "whole\np50", "p95", "p99", "real-time\nfactor"):
-        table.add_column(header, justify="right")
+        table.add_column(header, justify="right", no_wrap=True)
     for row in figures:
         cells = [f"{row['concurrency']}", f"{row['errors']}"]
         cells += [f"{row[key]:.2f}" for key in ("requests_per_s", "audio_s_per_s")]

@@ -18,6 +18,7 @@ from typer import Option
 
 from .._client import ChatTTSClient
 from .._exceptions import ChatTTSError
+from .._extras import missing_extra
 from .._health import Health
 from .._protocol import STREAMING_MODEL, UNARY_MODEL
 from .._settings import DEFAULT_METRICS_PORT, DEFAULT_URLS, Endpoint
@@ -67,20 +68,24 @@ def doctor(
     Stops at the first check that fails; exit status 0 if none does.
     """
     findings = []
-    with server.open(retries=0, metrics_url=metrics_url) as client:
-        for finding in _examine(client, server):
-            findings.append(finding)
-            if not as_json:
-                _print(finding)
-            if finding.status == "fail":
-                break
+    for finding in _examine(server, metrics_url):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+        if finding.status == "fail":
+            break
     if as_json:
         out.print_json(findings)
     return findings[-1].exit_code
 
 
-def _examine(client: ChatTTSClient, server: Server) -> Iterator[Finding]:
-    yield _client()
+def _examine(server: Server, metrics_url: str | None) -> Iterator[Finding]:
+    yield _client(server)
+    with server.open(retries=0, metrics_url=metrics_url) as client:
+        yield from _ask(client, server)
+
+
+def _ask(client: ChatTTSClient, server: Server) -> Iterator[Finding]:
     endpoint = Endpoint(client.url)
     proxy = None if server.http else proxy_in_the_way(endpoint.host)
     if proxy:
@@ -99,12 +104,16 @@ def _examine(client: ChatTTSClient, server: Server) -> Iterator[Finding]:
     yield _metrics(client)
 
 
-def _client() -> Finding:
+def _client(server: Server) -> Finding:
     there = [name for name, module in _EXTRAS.items() if importlib.util.find_spec(module)]
     absent = [name for name in _EXTRAS if name not in there]
     detail = f"chattts-client {importlib.metadata.version('chattts-client')}"
     detail += f", Python {platform.python_version()}, extras: {', '.join(there) or 'none'}"
-    return Finding("client", "ok", detail + (f"; without {', '.join(absent)}" if absent else ""))
+    detail += f"; without {', '.join(absent)}" if absent else ""
+    if server.http and "http" in absent:
+        advice = missing_extra("--http", "http")
+        return Finding("client", "fail", detail, advice, out.EXIT_USAGE)
+    return Finding("client", "ok", detail)
 
 
 def _proxy(status: Status, variable: str, value: str, host: str) -> Finding:

@@ -30,6 +30,8 @@ _KINDS: Mapping[str, Any] = {**get_type_hints(SpeechOptions), SPEED: float}
 COLUMNS = (TEXT, NAME, *_KINDS)
 """What a line may have: the options of speech, `speed`, and the stem of its file."""
 _GOOD_NAME = re.compile(r"\w[\w.-]*")
+_LONGEST_NAME_BYTES = 200
+"""File systems take 255, with the suffix."""
 _SWITCHES = "options"
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -135,6 +137,8 @@ def _line(number: int, record: dict[str, Any], defaults: SpeechOptions) -> Line:
         raise ValueError(f"{TEXT}: there is none")
     if not isinstance(name, str) or not _GOOD_NAME.fullmatch(name):
         raise ValueError(f"{NAME}: {name!r} is no stem of a file: letters, digits, _ . -")
+    if len(name.encode()) > _LONGEST_NAME_BYTES:
+        raise ValueError(f"{NAME}: {name[:20]!r}… is longer than {_LONGEST_NAME_BYTES} bytes")
     switches = {**defaults.get("options", {}), **_own_switches(record)}
     options: dict[str, Any] = {**defaults, **record}
     if switches:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._files import replacing
 from .lines import Line
 from .output import to_json
 
 FILE_NAME = "manifest.jsonl"
+STANDARD_INPUT = "standard input"
+"""The name of an input that need not be the same the next time."""
 Entry = dict[str, Any]
 
 
@@ -23,18 +27,23 @@ class Manifest:
     noted. Entries are appended, so that an interruption loses none; `close` sorts them.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: str) -> None:
         """Read what earlier runs have left; a torn last line counts as absent.
+
+        Args:
+            folder: where the files and the manifest are.
+            source: the input of this run, as `Entry["input"]` names it.
 
         Raises:
             OSError: the file cannot be read or written.
         """
+        self._source = source
         self.path = folder / FILE_NAME
         self._folder = folder
         self._entries = {entry["name"]: entry for entry in _read(self.path)}
         # NOTE: rewritten first: what is appended must not follow a torn line.
         self._rewrite(list(self._entries.values()))
-        self._file = self.path.open("a", encoding="utf-8")
+        self._file = self.path.open("ab", buffering=0)
 
     def is_done(self, line: Line, file_name: str) -> bool:
         """Whether this very line is there, complete, in a file of this name."""
@@ -45,23 +54,54 @@ class Manifest:
             return bool((self._folder / file_name).stat().st_size == entry["bytes"])
         return False
 
+    def check(self, lines: Sequence[Line]) -> None:
+        """Refuse to write over what another input has made; the same input may have changed.
+
+        Raises:
+            ValueError: a line has the name of an entry of another input, and says something else.
+        """
+        for line in lines:
+            entry = self._entries.get(line.name, {})
+            if "file" not in entry or entry.get("key") == line.key:
+                continue
+            if self._source == STANDARD_INPUT or entry.get("input") != self._source:
+                place = f"line {entry.get('line')} of {entry.get('input', 'an unknown input')}"
+                raise ValueError(
+                    f"{self._source}, line {line.number}: {self._folder / entry['file']} is that "
+                    f"of {place}; take another folder or name, or --overwrite"
+                )
+
     def add(self, line: Line, facts: Entry) -> None:
-        """Note how a line has ended; `facts` has `file` and `bytes` if it was spoken."""
+        """Note how a line has ended; `facts` has `file` and `bytes` if it was spoken.
+
+        Raises:
+            OSError: the file cannot be written; its lines are whole all the same.
+        """
         entry = {"name": line.name, "line": line.number, "key": line.key, "text": line.text}
-        entry |= facts
+        entry |= {"input": self._source, **facts}
         self._entries[line.name] = entry
-        self._file.write(to_json(entry) + "\n")
-        self._file.flush()
+        content = (to_json(entry) + "\n").encode()
+        end = self.path.stat().st_size
+        try:
+            if self._file.write(content) != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        except OSError:
+            self._file.truncate(end)
+            raise
 
     def close(self, lines: Sequence[Line]) -> None:
-        """Leave one entry per line that has ended, in the order of the input."""
+        """Leave one entry per line: first those of the input, in its order, then all others.
+
+        On a disk without room they stay as they were appended, which reads the same.
+        """
         self._file.close()
-        self._rewrite([self._entries[one.name] for one in lines if one.name in self._entries])
+        names = {line.name: None for line in lines} | dict.fromkeys(self._entries)
+        with contextlib.suppress(OSError):
+            self._rewrite([self._entries[name] for name in names if name in self._entries])
 
     def _rewrite(self, entries: Sequence[Entry]) -> None:
-        part = self.path.with_suffix(".part")
-        part.write_text("".join(to_json(entry) + "\n" for entry in entries), encoding="utf-8")
-        os.replace(part, self.path)
+        with replacing(self.path) as file:
+            file.write("".join(to_json(entry) + "\n" for entry in entries).encode())
 
 
 def _read(path: Path) -> list[Entry]:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from typer import Option
 
 from .._answers import read_prepared
+from .._exceptions import InvalidRequestError
+from .._extras import missing_extra
 from .._types import NormalizedText, SpeechOptions
 from . import output as out
 from .options import FLAG, AsJson, Reading, Server, TextSource
@@ -48,10 +50,11 @@ def normalize(
 
 
 def _prepare(text: str, options: SpeechOptions) -> NormalizedText:
+    if not text.strip():
+        raise InvalidRequestError("text: there is none", field="text")  # as a server says
     try:
         from chattts_text.offline import prepare
     except ImportError as error:
-        needed = "--offline needs an extra: pip install 'chattts-client[text]'"
-        raise ImportError(f"{needed} ({error})") from error
+        raise ImportError(f"{missing_extra('--offline', 'text')} ({error})") from error
     switches: Any = options.get("options")
     return read_prepared(prepare(text, switches, options.get("language", "auto")).as_json())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -104,8 +105,11 @@ class Server:
             ValueError: an argument is malformed.
             ImportError: an extra is missing.
         """
-        if self.timeout < 0:
-            raise BadParameter(f"{self.timeout:g} is below 0", param_hint="--timeout")
+        if not 0 <= self.timeout < math.inf:
+            message = f"{self.timeout:g} is no number of seconds from 0"
+            raise BadParameter(message, param_hint="--timeout")
+        if self.retries < 0:
+            raise BadParameter(f"{self.retries} is below 0", param_hint="--retries")
         return ChatTTSClient(
             self.url,
             transport="http" if self.http else "grpc",
@@ -136,8 +140,10 @@ class TextSource:
             OSError: the file cannot be read.
             ValueError: it is not UTF-8.
         """
-        if (self.text is None) == (self.file is None):
+        if self.text is None and self.file is None:
             raise BadParameter("give a text, - for standard input, or --file", param_hint="TEXT")
+        if self.text is not None and self.file is not None:
+            raise BadParameter("give a text or --file, not both", param_hint="TEXT")
         if self.file is not None:
             return decode(self.file.read_bytes(), str(self.file))
         text = cast(str, self.text)

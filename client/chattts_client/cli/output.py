@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
-from typing import Any
+from typing import Any, Literal, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -26,11 +26,14 @@ from .._exceptions import (
     ServerUnavailableError,
 )
 from .._types import Audio, SpeechWarning
+from .streams import note as note
 
 EXIT_FILE = 1
 EXIT_USAGE = 2
 EXIT_UNAVAILABLE = 3
 EXIT_PROTOCOL = 7
+_LOCAL_CODES = {EXIT_FILE: "FILE", EXIT_USAGE: "USAGE"}
+"""What went wrong before or beside the request, as the JSON of an error names it."""
 EXIT_INTERRUPTED = 130
 EXIT_CODES: dict[type[ChatTTSError], int] = {
     InvalidRequestError: EXIT_USAGE,
@@ -51,6 +54,8 @@ _COMMAND_NAMES = {
     "timeout_s": "--timeout",
     "headers": "--header",
     "url": "--url",
+    "max_retries": "--retries",
+    "transport='grpc'": "gRPC, without --http",
 }
 _PYTHON_NAMES = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _COMMAND_NAMES))
 
@@ -62,22 +67,45 @@ def exit_code(error: BaseException) -> int:
     return EXIT_FILE if isinstance(error, OSError) else EXIT_USAGE
 
 
-def note(message: str) -> None:
-    """Say something beside the result, in one line."""
-    print(" ".join(message.split()), file=sys.stderr)
-
-
 def explain(error: BaseException) -> str:
     """One sentence about an error: what happened, its code and request, what to do."""
     if not isinstance(error, ChatTTSError):
-        return str(error) or type(error).__name__
+        return _as_command(str(error)) or type(error).__name__
     request = f", request {error.request_id}" if error.request_id else ""
     return f"{error} ({error.code}{request}). {advice(error)}".rstrip()
 
 
+def report_error(message: str, error: BaseException, status: int, json_to: TextIO | None) -> int:
+    """Say that a command has failed.
+
+    Args:
+        message: one sentence for people, to standard error.
+        error: what ended the command.
+        status: the exit status.
+        json_to: where a line of JSON goes as well; None: it was not asked for.
+
+    Returns:
+        The exit status.
+    """
+    note(f"error: {message}")
+    if json_to is not None:
+        known = {"code": _LOCAL_CODES.get(status, "UNKNOWN"), "message": message}
+        if isinstance(error, ChatTTSError):
+            known = {"code": error.code, "message": str(error)}
+        details = {key: getattr(error, key, None) or None for key in ("field", "request_id")}
+        retryable = bool(getattr(error, "retryable", False))
+        found = {**known, **details, "retryable": retryable, "exit": status}
+        print(to_json({"error": found}), file=json_to)
+    return status
+
+
 def advice(error: ChatTTSError) -> str:
     """The hint of an error, with the names of the command line instead of those of Python."""
-    return _PYTHON_NAMES.sub(lambda match: _COMMAND_NAMES[match[0]], error.hint)
+    return _as_command(error.hint)
+
+
+def _as_command(message: str) -> str:
+    return _PYTHON_NAMES.sub(lambda match: _COMMAND_NAMES[match[0]], message)
 
 
 def print_json(value: object) -> None:
@@ -127,13 +155,13 @@ def describe_warning(warning: SpeechWarning) -> str:
 
 
 def terminal() -> Console:
-    """Standard output for people; colours only on a terminal without NO_COLOR."""
-    return Console(highlight=False)
+    """Standard output for people; with escape sequences only on a terminal without NO_COLOR."""
+    return _console(is_error=False)
 
 
 def progress() -> Progress:
     """A bar on standard error, invisible where that is no terminal."""
-    console = Console(stderr=True)
+    console = _console(is_error=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -143,6 +171,12 @@ def progress() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def _console(*, is_error: bool) -> Console:
+    # NOTE: rich's own no_color leaves bold and italics
+    system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(stderr=is_error, highlight=False, color_system=system)
 
 
 def _plain(value: object) -> object:

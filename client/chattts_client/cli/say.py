@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -100,6 +101,9 @@ def _check(server: Server, output: str | None, stream: bool, play: bool) -> None
         raise BadParameter("say where to: -o FILE, -o - or --play", param_hint="--output")
     if server.http and stream:
         raise BadParameter("needs gRPC: leave --http out", param_hint="--stream")
+    if output == STDOUT and sys.stdout.isatty():
+        message = "samples are nothing for a terminal: write to a file or into a pipe"
+        raise BadParameter(message, param_hint="--output")
     if output is None or output == STDOUT:
         check_extras("", play)
         return

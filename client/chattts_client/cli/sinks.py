@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from .._audio import WAV_SUFFIX, WavWriter, pcm16, sound_library
+from .._extras import missing_extra
 from .._types import Samples
 
 STDOUT = "-"
@@ -75,8 +76,7 @@ def check_extras(suffix: str, play: bool) -> None:
         OSError: there is no sound library.
     """
     if suffix not in ("", WAV_SUFFIX) and find_spec("soundfile") is None:
-        needed = f"saving {suffix} needs an extra: pip install 'chattts-client[audio]'"
-        raise ImportError(needed)
+        raise ImportError(missing_extra(f"saving {suffix}", "audio"))
     if play:
         sound_library()
 

@@ -129,7 +129,7 @@ def test_a_missing_extra_is_named(
             play_audio(tone(10), RATE_HZ)
 
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"chattts-client\[{extra}\]"):
+    with pytest.raises(ImportError, match=rf"pip install '\.\[{extra}\]'"):
         use()
     assert not list(tmp_path.iterdir())
 

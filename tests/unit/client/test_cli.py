@@ -179,7 +179,7 @@ def test_a_missing_extra_is_named_before_anything_is_sent(
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     monkeypatch.setattr("chattts_client.cli.sinks.find_spec", lambda name: None)
     assert main(["say", "hello", "--url", grpc_url, *flags]) == 2
-    assert f"pip install 'chattts-client[{extra}]'" in capsys.readouterr().err
+    assert f"pip install '.[{extra}]' in a checkout" in capsys.readouterr().err
     assert not fake.requests
 
 
@@ -341,14 +341,19 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_sent(
         (["say", "hello", "-o", "out.wav", "--http", "--stream"], "leave --http out"),
         (["say", "hello"], "say where to: -o FILE, -o - or --play"),
         (["say", "-o", "out.wav"], "give a text, - for standard input, or --file"),
-        (["say", "a", "--file", "b", "-o", "out.wav"], "give a text, - for standard input"),
+        (["say", "a", "--file", "b", "-o", "out.wav"], "give a text or --file, not both"),
         (["say", "a", "-o", "out.wav", "--options", "{trim}"], "--options: '{trim}' is not JSON"),
         (["say", "a", "-o", "out.wav", "--options", "[1]"], "--options: '[1]' is no JSON object"),
         (["say", "a", "-o", "out.wav", "--seed", "x"], "'--seed'"),
         (["say", "a", "-o", "out.wav", "--header", "x"], "--header: 'x' is not NAME:VALUE"),
         (["health", "--header", "a:1", "--header", "a: 2"], "--header: 'a' is there twice"),
         (["say", "a", "-o", "out.wav", "--url", "nowhere"], "url: 'nowhere' has no port"),
-        (["health", "--timeout", "-1"], "--timeout: -1 is below 0"),
+        (["health", "--timeout", "-1"], "--timeout: -1 is no number of seconds from 0"),
+        (["health", "--timeout", "nan"], "--timeout: nan is no number of seconds from 0"),
+        (["health", "--retries", "-1"], "--retries: -1 is below 0"),
+        (["bench", "-n", "0"], "'-n': must be greater than or equal to 1"),
+        (["say", "a", "-o", "out.wav", "--latency", "x"], "'--latency': 'x' is not one of"),
+        (["normalize", "--offline", ""], "text: there is none"),
         (["sing"], "No such command 'sing'"),
     ],
 )
@@ -470,3 +475,47 @@ def test_a_reader_that_leaves_is_no_traceback(grpc_url: str, fake: FakeTriton) -
     with process.stderr:
         assert process.stderr.read() == b""
     assert fake.requests[0].cancelled.wait(10)
+
+
+@pytest.mark.parametrize("output", ["out.wav", "-"])
+def test_a_failure_is_an_object_of_json_where_the_result_would_be(
+    output: str, grpc_url: str, fake: FakeTriton, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.script = fail(Failure("INVALID_ARG", "voice: 'bob' is unknown"))
+    assert main(["say", "hello", "-o", output, "--url", grpc_url, "--json"]) == 2
+    captured = capsys.readouterr()
+    prose, *others = captured.err.splitlines()
+    assert prose.startswith("error: voice: ")
+    (line,) = others if output == "-" else captured.out.splitlines()
+    assert json.loads(line)["error"] == {
+        "code": "INVALID_ARGUMENT",
+        "message": "voice: 'bob' is unknown",
+        "field": "voice",
+        "request_id": fake.requests[0].request_id,
+        "retryable": False,
+        "exit": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "status"),
+    [
+        (["say", "--file", "/nonexistent", "-o", "a.wav", "--json"], "FILE", 1),
+        (["health", "--timeout", "-1", "--json"], "USAGE", 2),
+        (["bench", "-n", "x", "--json"], "USAGE", 2),
+    ],
+)
+def test_a_failure_on_this_side_is_json_too(
+    arguments: list[str], code: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == status
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["code"], error["exit"]) == (code, status)
+
+
+def test_samples_are_not_for_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(["say", "hello", "-o", "-", "--url", "127.0.0.1:1"]) == 2
+    assert "--output: samples are nothing for a terminal" in capsys.readouterr().err

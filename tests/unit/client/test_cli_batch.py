@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import pytest
 from chattts_client._types import Audio, SpeechOptions
 from chattts_client.cli import main
 from chattts_client.cli.lines import COLUMNS, Format, read_lines
+from chattts_client.cli.manifest import Manifest
 from unit.client.fake_triton import (
     WAIT_S,
     Failure,
@@ -119,6 +122,7 @@ def test_every_option_of_speech_may_be_a_column() -> None:
         ("jsonl", '{"text": "a", "seed": "x"}', "line 1: seed: 'x' is not a whole number"),
         ("jsonl", '{"text": "a", "options": 1}', "line 1: options: 1 is no JSON object"),
         ("jsonl", '{"text": "a", "name": "../x"}', "line 1: name: '../x' is no stem of a file"),
+        ("jsonl", '{"text": "a", "name": "%s"}' % ("é" * 101), "line 1: name: 'éééé"),
         ("jsonl", '{"text": "a", "name": "x"}\n' * 2, "line 2: name: 'x' is that of line 1 too"),
     ],
 )
@@ -278,3 +282,58 @@ def test_an_interrupted_batch_goes_on(
     fake.inputs.clear()
     assert batch("one\ntwo\nthree\nfour") == 0
     assert spoken(fake) == ["four", "three"]
+
+
+def test_another_input_does_not_take_the_files_of_the_first(
+    batch: Any, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert batch("one\ntwo", name="first.txt") == 0
+    before = sorted(entries(tmp_path / "out"), key=lambda one: str(one["name"]))
+    fake.inputs.clear()
+    assert batch("\none\nother", name="second.txt") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    taken = f"{tmp_path / 'second.txt'}, line 2: {tmp_path / 'out' / '00002.wav'} is that of line 2"
+    assert line.startswith(f"error: {taken} of {tmp_path / 'first.txt'}; ")
+    assert not fake.inputs
+    assert sorted(entries(tmp_path / "out"), key=lambda one: str(one["name"])) == before
+    assert batch("\n\nthree", name="second.txt") == 0
+    assert batch("", name="empty.txt") == 0
+    assert {entry["text"] for entry in entries(tmp_path / "out")} == {"one", "two", "three"}
+    assert batch("eins", "--overwrite", name="second.txt") == 0
+    assert {entry["text"] for entry in entries(tmp_path / "out")} == {"eins", "two", "three"}
+
+
+def test_a_full_disk_is_the_failure_of_a_line(
+    batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = Audio.save
+
+    def full(audio: Audio, path: Path) -> None:
+        if path.stem == "00002":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(audio, path)
+
+    monkeypatch.setattr(Audio, "save", full)
+    assert batch("one\ntwo\nthree") == 1
+    captured = capsys.readouterr()
+    assert "3 lines, 2 spoken, 0 kept, 1 failed" in captured.out
+    assert "line 2 (00002): [Errno 28] No space left" in captured.err
+    assert ["error" in entry for entry in entries(tmp_path / "out")] == [False, True, False]
+
+
+def test_a_manifest_on_a_full_disk_stays_whole(batch: Any, tmp_path: Path) -> None:
+    assert batch("one") == 0
+    out = tmp_path / "out"
+    size = (out / "manifest.jsonl").stat().st_size
+    manifest = Manifest(out, "more.txt")
+    line = read_lines("\ntwo", "text", "in", {})[0]
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limit[1]))
+    try:
+        with pytest.raises(OSError, match="No space|too large"):
+            manifest.add(line, {"file": "00002.wav", "bytes": 1})
+        manifest.close([line])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert [entry["text"] for entry in entries(out)] == ["one"]
+    assert {path.name for path in out.iterdir()} == {"00001.wav", "manifest.jsonl"}

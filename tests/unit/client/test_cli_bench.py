@@ -71,3 +71,22 @@ def test_http_has_no_first_audio(
 def test_wrong_steps_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "-j", "1,x"]) == 2
     assert "--concurrency: '1,x' is not whole numbers" in capsys.readouterr().err
+
+
+def test_no_step_has_more_at_once_than_requests(
+    grpc_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "--url", grpc_url, "-j", "1,4,8", "-n", "2", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert [step["concurrency"] for step in json.loads(captured.out)["steps"]] == [1, 2]
+    assert "warning: 2 requests per step" in captured.err
+
+
+def test_figures_are_whole_on_a_narrow_terminal(
+    grpc_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    assert main(["bench", "--url", grpc_url, "-j", "1", "-n", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    assert len(printed.splitlines()[-1].split()) == 10

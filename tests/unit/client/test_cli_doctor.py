@@ -282,3 +282,12 @@ def test_http_is_examined_too(
         status, found = doctor(f"127.0.0.1:{port}", "--http")
     assert status == 0
     assert {one.status for one in found} == {"ok"}
+
+
+def test_http_without_its_extra_is_found_first(
+    doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chattts_client.cli.doctor.importlib.util.find_spec", lambda name: None)
+    status, (finding,) = doctor("127.0.0.1:1", "--http")
+    assert (status, finding.check, finding.status) == (2, "client", "fail")
+    assert "pip install '.[http]'" in finding.advice

@@ -1,0 +1,9 @@
+"""How to get what an extra brings."""
+
+from __future__ import annotations
+
+
+def missing_extra(what: str, extra: str) -> str:
+    """The sentence for something that needs an extra which is not installed."""
+    where = f"pip install '.[{extra}]' in a checkout, or 'WHEEL[{extra}]' with the wheel's path"
+    return f"{what} needs the extra `{extra}`: {where}"
