@@ -58,9 +58,9 @@ def finish(status: int) -> int:
 
 
 def _stand_in(flags: int, mode: str) -> TextIO:
-    # open() takes the lowest number that is free: that of the closed stream
-    stream = open(os.open(os.devnull, flags), mode, encoding="utf-8", closefd=False)
-    return cast(TextIO, stream)
+    # this takes the lowest number that is free: that of the closed stream
+    nowhere = os.open(os.devnull, flags)
+    return cast(TextIO, os.fdopen(nowhere, mode, encoding="utf-8", closefd=False))
 
 
 def _send_nowhere(stream: TextIO) -> None:
