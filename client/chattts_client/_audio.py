@@ -114,7 +114,7 @@ def _encoder(suffix: str) -> Callable[[NDArray[np.float32], int], bytes]:
     try:
         import soundfile
     except (ImportError, OSError) as error:  # OSError: no libsndfile
-        raise ImportError(missing_extra(f"saving {suffix}", "audio")) from error
+        raise ImportError(missing_extra(f"saving {suffix}", "[audio]")) from error
     kind, coding = _SOUNDFILE_FORMATS[suffix]
 
     def encode(samples: NDArray[np.float32], sample_rate: int) -> bytes:
@@ -170,7 +170,7 @@ def sound_library() -> ModuleType:
     try:
         import sounddevice
     except ImportError as error:
-        raise ImportError(missing_extra("playing", "play")) from error
+        raise ImportError(missing_extra("playing", "[play]")) from error
     except OSError as error:
         message = f"playing needs the PortAudio library (libportaudio2, portaudio): {error}"
         raise OSError(message) from error

@@ -100,4 +100,4 @@ def _named_extra() -> Iterator[None]:
     try:
         yield
     except (ImportError, RuntimeError) as error:  # tritonclient raises RuntimeError for its extra
-        raise ImportError(missing_extra("transport='http'", "http")) from error
+        raise ImportError(missing_extra("transport='http'", "[http]")) from error

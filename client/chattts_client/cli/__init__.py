@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         from .._extras import missing_extra
 
-        note(f"error: {missing_extra('the command line', 'cli')}")
+        note(f"error: {missing_extra('the command line', '[cli]')}")
         return _EXIT_USAGE
     except BrokenPipeError:  # whoever read our standard output has left
         discard_output()

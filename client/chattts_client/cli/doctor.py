@@ -111,7 +111,7 @@ def _client(server: Server) -> Finding:
     detail += f", Python {platform.python_version()}, extras: {', '.join(there) or 'none'}"
     detail += f"; without {', '.join(absent)}" if absent else ""
     if server.http and "http" in absent:
-        advice = missing_extra("--http", "http")
+        advice = missing_extra("--http", "[http]")
         return Finding("client", "fail", detail, advice, out.EXIT_USAGE)
     return Finding("client", "ok", detail)
 

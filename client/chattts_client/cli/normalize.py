@@ -55,6 +55,6 @@ def _prepare(text: str, options: SpeechOptions) -> NormalizedText:
     try:
         from chattts_text.offline import prepare
     except ImportError as error:
-        raise ImportError(f"{missing_extra('--offline', 'text')} ({error})") from error
+        raise ImportError(f"{missing_extra('--offline', '[text]')} ({error})") from error
     switches: Any = options.get("options")
     return read_prepared(prepare(text, switches, options.get("language", "auto")).as_json())

@@ -76,7 +76,7 @@ def check_extras(suffix: str, play: bool) -> None:
         OSError: there is no sound library.
     """
     if suffix not in ("", WAV_SUFFIX) and find_spec("soundfile") is None:
-        raise ImportError(missing_extra(f"saving {suffix}", "audio"))
+        raise ImportError(missing_extra(f"saving {suffix}", "[audio]"))
     if play:
         sound_library()
 

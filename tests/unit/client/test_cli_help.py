@@ -64,7 +64,7 @@ def test_without_the_extra_one_sentence_says_so() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "error: the command line needs the extra `cli`: pip install '.[cli]' in a checkout, "
+        "error: the command line needs an extra: pip install '.[cli]' in a checkout, "
         "or 'WHEEL[cli]' with the wheel's path\n"
     )
 
