@@ -123,6 +123,8 @@ def _stream(client: ChatTTSClient, sentence: Sentence, checkpoint: str) -> Audio
 def _report(sentence: Sentence, audio: Audio) -> None:
     print(f"text             {sentence.text}")
     print(f"voice            {audio.voice or '(none asked for)'}")
+    # which may be another one than was built: what is served is what was published last
+    print(f"spoken by        {audio.checkpoint} ({audio.precision}), version {audio.model_version}")
     if audio.time_to_first_audio_s is not None:
         print(f"first audio      {audio.time_to_first_audio_s * 1000:.0f} ms")
     print(f"audio            {audio.duration_s:.2f} s")

@@ -150,6 +150,8 @@ class EmbeddedServer:
         if any(character.isspace() for character in str(self.model_repository)):
             reason = "server 2.51 cannot serve from a path with a space"
             raise EmbeddedServerError(f"{self.model_repository}: {reason}")
+        if not any(self.model_repository.glob("*/config.pbtxt")):
+            raise EmbeddedServerError(f"no model in {self.model_repository}")
         server_traces.remove_stale_traces()
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
@@ -176,9 +178,15 @@ class EmbeddedServer:
 
     def _choose_ports(self) -> Ports:
         wanted = asdict(self._wanted)
+        names_by_port: dict[int, list[str]] = {}
         for name, port in wanted.items():
             if port:
+                names_by_port.setdefault(port, []).append(f"--{name}-port")
                 check_port(self.host, port, f"--{name}-port")
+        for port, names in names_by_port.items():
+            if len(names) > 1:
+                both = " and ".join(names)
+                raise EmbeddedServerError(f"{both} are {port}: each needs its own, or 0")
         return Ports(**{name: port or free_port(self.host) for name, port in wanted.items()})
 
     def _launch(self, ports: Ports) -> None:

@@ -83,7 +83,7 @@ class WheelServer:
         spec = importlib.util.find_spec("pytriton")
         if spec is None or not spec.submodule_search_locations:
             raise EmbeddedServerError(
-                "no embedded server: install it with pip install -e '.[embedded]'"
+                "no embedded server: install it with pip install -e '.[serve]'"
             )
         package = Path(spec.submodule_search_locations[0])
         server = package / "tritonserver"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +37,19 @@ def flag(command: Sequence[str], name: str) -> str:
     start = f"--{name}="
     values = [word.removeprefix(start) for word in command if word.startswith(start)]
     return values[-1] if values else _DEFAULTS[name]
+
+
+def mistake(command: Sequence[str]) -> str:
+    """Say why a server's command cannot work, "" if nothing is known against it."""
+    if shutil.which(command[0]) is None:
+        return f"no program {command[0]!r}"
+    start = "--model-repository="
+    folders = [word.removeprefix(start) for word in command if word.startswith(start)]
+    # a remote one, s3://…, is the server's to look at
+    is_local = folders and not any("://" in folder for folder in folders)
+    if is_local and not any(any(Path(folder).glob("*/config.pbtxt")) for folder in folders):
+        return f"no model in {', '.join(folders)}"
+    return ""
 
 
 def job(command: Sequence[str], restart: bool) -> Job:
@@ -72,12 +86,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if not arguments.command:
         parser.error("the server's command is missing")
+    if why := mistake(arguments.command):
+        print(f"supervise: {why}", file=sys.stderr)
+        return 1
     orders = Orders()
     remove_traces(os.getpid())
     private_directory(os.getpid()).mkdir(mode=0o700)
-    if arguments.control_token_file:
-        arguments.command += model_control.restrict(arguments.control_token_file)
     try:
+        if arguments.control_token_file:
+            try:
+                arguments.command += model_control.restrict(arguments.control_token_file)
+            except OSError as error:
+                print(f"supervise: --control-token-file: {error}", file=sys.stderr)
+                return 1
         supervisor = Supervisor(
             job(arguments.command, not arguments.no_restart), orders, tell=lambda *_: None
         )

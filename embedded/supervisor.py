@@ -297,10 +297,12 @@ class Supervisor:
         return self.is_ordered
 
     def _log(self, what: str) -> None:
+        """Tell whoever watches this process's stderr, and the log."""
         line = f"supervisor: {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {what}\n"
-        if self._job.log_file is None:
-            sys.stderr.write(line)
-            sys.stderr.flush()
-            return
-        with open(self._job.log_file, "a", encoding="utf-8") as log:
-            log.write(line)
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError):  # its reader may have gone, the server goes on
+                sys.stderr.write(line)
+                sys.stderr.flush()
+        if self._job.log_file is not None:
+            with open(self._job.log_file, "a", encoding="utf-8") as log:
+                log.write(line)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import serve
-from server_files import EmbeddedServerError
+from server_files import EmbeddedServerError, free_port
 
 
 def write(repository: Path, name: str, content: str = "") -> None:
@@ -53,6 +53,24 @@ def test_untrained_weights_are_said_loudly(tmp_path: Path) -> None:
     line = serve.checkpoint_line(tmp_path, "1")
     assert line is not None
     assert "UNTRAINED" in line
+
+
+def test_a_repository_without_models_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve.main(["--model-repository", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"error: no model in {tmp_path}\n"
+
+
+def test_a_port_that_is_given_twice_is_refused_by_its_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "something/config.pbtxt")
+    port = free_port("127.0.0.1")
+    ports = [f"--{name}-port={port}" for name in ("http", "metrics")]
+    assert serve.main(["--model-repository", str(tmp_path), *ports]) == 1
+    message = f"--http-port and --metrics-port are {port}: each needs its own, or 0"
+    assert message in capsys.readouterr().err
 
 
 def test_options_have_the_documented_defaults() -> None:

@@ -46,6 +46,31 @@ def test_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "command is missing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["no-such-program"], "no program 'no-such-program'"),
+        ([sys.executable, "--model-repository={folder}"], "no model in {folder}"),
+        (["--control-token-file={folder}/none/token", sys.executable], "{folder}/none/token"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    arguments: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert supervise.main([word.format(folder=tmp_path) for word in arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("supervise: ")
+    assert why.format(folder=tmp_path) in line
+    assert not server_traces.private_directory(os.getpid()).exists()
+
+
+def test_a_repository_with_a_model_or_far_away_is_left_to_the_server(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.pbtxt").touch()
+    for folder in (str(tmp_path), "s3://bucket/models"):
+        assert supervise.mistake([sys.executable, f"--model-repository={folder}"]) == ""
+
+
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The script with a fake server, whose files are in `tmp_path`."""
