@@ -33,7 +33,7 @@ perf: .venv/.installed-bench ## perf_analyzer on the speech model and the vocode
 	$(BIN)/python loadtest/perf.py
 
 score: .venv/.installed-score ## FOLDER=…: how good its WAV files sound, estimated; table, one JSON line
-	$(BIN)/python loadtest/score.py $(FOLDER)
+	$(BIN)/python loadtest/score.py "$(or $(FOLDER),$(error make score needs FOLDER=…, a folder of WAV files))"
 
 dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard of a run, asked from a real Prometheus
 	$(BIN)/python loadtest/dashboard_preview.py

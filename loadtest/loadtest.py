@@ -26,11 +26,15 @@ sys.path[:0] = [str(_ROOT / "embedded")]
 
 from capacity import positive  # noqa: E402
 from chattts_bench.arguments import add_served, add_work, folder, number  # noqa: E402
+from chattts_client import ChatTTSError  # noqa: E402
 from chattts_load import texts  # noqa: E402
 from chattts_load.shapes import SHAPES, Shape  # noqa: E402
+from launcher import EmbeddedServerError  # noqa: E402
 
 INTERRUPTED = 130
 _DAY_S = 86400
+_USERS = 16
+_RATE = 2.0
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -86,10 +90,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--shape", choices=SHAPES, help="one load over time instead of steps")
     parser.add_argument(
-        "--users", type=number(1, 256), default=16, metavar="N", help="of the shape, at most"
+        "--users",
+        type=number(1, 256),
+        metavar="N",
+        help=f"of the shape, at most; default: {_USERS}",
     )
     parser.add_argument(
-        "--rate", type=positive, default=2.0, metavar="N", help="poisson: arrivals per second"
+        "--rate",
+        type=positive,
+        metavar="N",
+        help=f"poisson: arrivals per second; default: {_RATE:g}",
     )
     parser.add_argument(
         "--url", metavar="HOST:PORT", help="gRPC of a server that runs; nothing is served here"
@@ -107,6 +117,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.settle >= arguments.seconds:
         parser.error("--settle: nothing would be left of --seconds")
+    if arguments.rate is not None and arguments.shape != "poisson":
+        parser.error("--rate: only --shape poisson has one")
+    if arguments.users is not None and arguments.shape in (None, "poisson"):
+        parser.error("--users: only a --shape other than poisson has a number of its own")
     return arguments
 
 
@@ -149,11 +163,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         if arguments.shape:
-            shape = Shape(arguments.shape, arguments.users, arguments.seconds)
-            result = run_shape(options, shape, arguments.rate)
+            shape = Shape(arguments.shape, arguments.users or _USERS, arguments.seconds)
+            result = run_shape(options, shape, arguments.rate or _RATE)
         else:
             result = run_steps(options)
-    except (LocustError, ValueError) as error:
+    except (LocustError, EmbeddedServerError, ChatTTSError, ValueError) as error:
         print(f"loadtest: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

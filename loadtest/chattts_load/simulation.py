@@ -197,6 +197,13 @@ def _at_random(
         yield now_s, draw.choice(audio_lengths_s)
 
 
+def _most_per_s(profile: Profile, audio_lengths_s: Sequence[float]) -> float:
+    """Requests per second of one server that always has as many as suit it best."""
+    mean_s = float(np.mean(audio_lengths_s))
+    counts = range(1, profile.max_num_seqs + 1)
+    return max(count / profile.service_s(count, mean_s) for count in counts)
+
+
 def fewest_servers(
     profile: Profile,
     qps: float,
@@ -207,7 +214,8 @@ def fewest_servers(
 ) -> Outcome | None:
     """The outcome with the fewest servers whose p99 is within the limit and that refuse nobody.
 
-    None where no number up to `most` does: one request alone takes longer than the limit.
+    None where no number up to `most` does: one request alone takes longer than the limit, or so
+    many servers finish fewer requests per second than arrive.
     """
 
     def is_enough(outcome: Outcome) -> bool:
@@ -217,7 +225,7 @@ def fewest_servers(
         return simulate(profile, servers, qps, audio_lengths_s, num_requests)
 
     alone_s = [profile.service_s(1, audio_s) for audio_s in audio_lengths_s]
-    if np.percentile(alone_s, 99) > p99_s:
+    if np.percentile(alone_s, 99) > p99_s or qps > most * _most_per_s(profile, audio_lengths_s):
         return None
     enough, best = 1, tried(1)
     while not is_enough(best):

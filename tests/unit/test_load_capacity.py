@@ -124,6 +124,8 @@ def test_more_load_and_a_tighter_limit_want_more_servers() -> None:
     assert servers(20.0, 1.0) > servers(20.0, 5.0)
     assert servers(40.0, 2.0) > servers(20.0, 2.0)
     assert fewest_servers(slow, 1.0, [3.0], p99_s=0.4) is None
+    # Of ten servers with at most four requests per second each; said without simulating.
+    assert fewest_servers(slow, 1e9, [3.0], p99_s=5.0, most=10) is None
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

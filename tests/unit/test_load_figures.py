@@ -249,6 +249,9 @@ def test_a_server_under_load_has_room_for_all_callers(tmp_path: Path) -> None:
         ["--kinds", "telnet"],
         ["--lengths", "huge=1"],
         ["--shape", "poisson", "--rate", "0"],
+        ["--shape", "spike", "--rate", "2"],
+        ["--shape", "poisson", "--users", "2"],
+        ["--users", "2"],
         ["--repository", "/nowhere"],
     ],
 )
@@ -258,3 +261,12 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
     with pytest.raises(SystemExit):
         loadtest.parse(["--output", str(tmp_path), "--work", str(tmp_path), *wrong])
     assert wrong[-2] in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = ["--url", "localhost:1", "--http-url", "localhost:1"]
+    assert loadtest.main([*nobody, "--output", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("loadtest: ")
