@@ -11,18 +11,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
-from tenacity.wait import wait_random_exponential
+from tenacity.wait import wait_exponential, wait_random_exponential
 
 from ._exceptions import ChatTTSError, RequestTimeoutError
 from ._limits import Limiter
 
-MIN_WAIT_S: Final = 0.1
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 8.0
-"""A retry waits a random time between the first of these and the second, which doubles with each
-further one up to the third: callers that failed together do not come back together."""
+"""A retry waits at most the first of these, which doubles with each further one up to the second,
+and at least half of it: callers that failed together do not come back together, and all retries
+together outlive what a server that starts again takes."""
 
-_BACKOFF = wait_random_exponential(multiplier=FIRST_WAIT_S, min=MIN_WAIT_S, max=MAX_WAIT_S)
+_BACKOFF = wait_exponential(
+    multiplier=FIRST_WAIT_S / 2, max=MAX_WAIT_S / 2
+) + wait_random_exponential(multiplier=FIRST_WAIT_S / 2, max=MAX_WAIT_S / 2)
 
 T = TypeVar("T")
 Pause = Callable[[float], None]
