@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import ssl
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from . import _grpc_messages as messages
 from ._answers import Reader, read_facts
 from ._exceptions import error_in_stream
 from ._json import JsonObject
+from ._main_thread import Interruptible
 from ._protocol import STOP_LIMIT_S, Question, SpeechRequest, health_request
 from ._settings import Endpoint, Tls
 
@@ -46,11 +46,17 @@ _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
-_POLL_INTERVAL_S = 0.005
 
 
-class GrpcTransport:
-    """One connection to a server; safe for use by several threads."""
+class GrpcTransport(Interruptible):
+    """One connection to a server; safe for use by several threads, and against Ctrl-C."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(_BlockingTransport(endpoint))
+
+
+class _BlockingTransport:
+    """What it does, by threads that no Ctrl-C interrupts."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._channel = _channel(grpc, endpoint, _credentials(endpoint.tls))
@@ -98,36 +104,32 @@ class GrpcTransport:
 class GrpcCall:
     """One running request."""
 
-    def __init__(self, call: Any, message: Any, transport: GrpcTransport) -> None:
+    def __init__(self, call: Any, message: Any, transport: _BlockingTransport) -> None:
         self._call = call
         self._message = message
         self._transport = transport
         self._is_stopped = False
+        self._reading = threading.Lock()  # gRPC allows one reader at a time
 
     def receive(self) -> Reader | None:
         """Wait for the next response; None after the last."""
         request_id = self._message.id
         try:
-            response = next(self._call, None)
-            if self._is_stopped:  # by another thread
-                raise messages.closed(request_id)
-            if response is not None and response.error_message:
-                self._read_to_the_end()
-                raise error_in_stream(response.error_message, request_id)
+            with self._reading:
+                response = next(self._call, None)
+                if self._is_stopped:  # by another thread
+                    raise messages.closed(request_id)
+                if response is not None and response.error_message:
+                    self._read_to_the_end()
+                    raise error_in_stream(response.error_message, request_id)
         except grpc.RpcError as error:
             left_s = self._call.time_remaining()
             raise messages.call_error(error, request_id, left_s) from error
         return None if response is None else messages.reader(response)
 
     def _read_to_the_end(self) -> None:
-        is_over = False
-        while not is_over:
-            try:
-                is_over = next(self._call, None) is None
-            except ValueError:
-                # An interrupt (Ctrl-C) or another thread has left a read under way, and gRPC
-                # allows one at a time.
-                time.sleep(_POLL_INTERVAL_S)
+        for _ in self._call:
+            pass
 
     def stop(self) -> None:
         """Stop the request and wait until it has ended; does nothing once it has."""
@@ -138,8 +140,14 @@ class GrpcCall:
         limit.start()
         with contextlib.suppress(grpc.RpcError):  # nobody waits for the answer any more
             self._transport.stop(self._message)
-            self._read_to_the_end()
+            with self._reading:
+                self._read_to_the_end()
         limit.cancel()
+        self._call.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the call, where nobody waits for the request to end."""
+        self._is_stopped = True
         self._call.cancel()
 
 

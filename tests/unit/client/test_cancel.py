@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from chattts_client import AsyncChatTTSClient, ChatTTSClient, RequestCancelledError
-from chattts_client._grpc import GrpcCall
 from unit.client.fake_triton import (
     WAIT_S,
     FakeTriton,
@@ -55,34 +52,6 @@ def test_closing_from_another_thread_ends_the_iteration(grpc_url: str, fake: Fak
         threading.Timer(0.05, stream.close).start()
         with pytest.raises(RequestCancelledError):
             stream.result()
-
-
-def test_a_read_that_an_interrupt_has_left_under_way_is_waited_for() -> None:
-    class Interrupted:
-        """A call as gRPC leaves it when Ctrl-C comes while a read is being started."""
-
-        reads = 0
-        is_cancelled = False
-
-        def is_active(self) -> bool:
-            return True
-
-        def __next__(self) -> object:
-            self.reads += 1
-            if self.reads <= 2:
-                raise ValueError("Call error: TOO_MANY_OPERATIONS")
-            if self.reads == 3:
-                return object()
-            raise StopIteration
-
-        def cancel(self) -> None:
-            self.is_cancelled = True
-
-    stopped: list[object] = []
-    call, message = Interrupted(), object()
-    GrpcCall(call, message, cast(Any, SimpleNamespace(stop=stopped.append))).stop()
-    assert stopped == [message]
-    assert (call.reads, call.is_cancelled) == (4, True)
 
 
 def test_closing_from_another_task_is_not_a_cancelled_task(grpc_url: str, fake: FakeTriton) -> None:
