@@ -110,10 +110,10 @@ class InterruptibleCall:
         self._is_over = True
 
     def __del__(self) -> None:
-        # Dropped half-read: a helper may be reading still, and would keep the call alive.
-        if not self._is_over and _is_main():
-            with contextlib.suppress(RuntimeError):  # no new thread while Python ends
-                self._helpers.begin(self._call.cancel)
+        # Dropped half-read: a helper may be reading still, and would keep the call alive. No helper
+        # does this: Python may be starting a thread right now, or may have stopped to start any.
+        if not self._is_over:
+            self._call.cancel()
 
 
 class _Job(Generic[T]):

@@ -99,9 +99,6 @@ def test_a_flac_file_holds_the_same_samples(demo_server: EmbeddedServer, tmp_pat
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.skip(
-    reason="Ctrl-C inside gRPC's synchronous read may never end: open, see docs/cli.md"
-)
 def test_an_interrupt_ends_the_speech_on_the_server_too(
     tiny_server: EmbeddedServer, tmp_path: Path
 ) -> None:
@@ -124,9 +121,6 @@ def test_an_interrupt_ends_the_speech_on_the_server_too(
     assert running(tiny_server) == 0
 
 
-@pytest.mark.skip(
-    reason="Ctrl-C inside gRPC's synchronous read may never end: open, see docs/cli.md"
-)
 def test_a_batch_goes_on_after_an_interrupt(tiny_server: EmbeddedServer, tmp_path: Path) -> None:
     lines = [f"Line {number}." for number in range(12)]
     (tmp_path / "in.txt").write_text("\n".join(lines))

@@ -375,9 +375,6 @@ def test_a_file_that_is_no_text_is_named(
     assert capsys.readouterr().err == f"error: {path} is not UTF-8: byte 1 is wrong\n"
 
 
-@pytest.mark.skip(
-    reason="Ctrl-C inside gRPC's synchronous read may never end: open, see docs/cli.md"
-)
 def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
     grpc_url: str, fake: FakeTriton, tmp_path: Path
 ) -> None:
@@ -432,9 +429,6 @@ def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "arguments", [["say", "hello", "-o", "out.wav"], ["bench", "-j", "2", "-n", "4"]]
-)
-@pytest.mark.skip(
-    reason="Ctrl-C inside gRPC's synchronous read may never end: open, see docs/cli.md"
 )
 def test_an_interrupt_cancels_what_gives_nothing_before_its_end(
     arguments: list[str], grpc_url: str, fake: FakeTriton, tmp_path: Path

@@ -255,9 +255,6 @@ def test_an_interrupt_parts_no_file_from_its_line(
     assert [path.name for path in (tmp_path / "out").glob("*.wav")] == ["00001.wav"]
 
 
-@pytest.mark.skip(
-    reason="Ctrl-C inside gRPC's synchronous read may never end: open, see docs/cli.md"
-)
 def test_an_interrupted_batch_goes_on(
     batch: Any, grpc_url: str, fake: FakeTriton, tmp_path: Path
 ) -> None:

@@ -86,6 +86,31 @@ def test_only_other_threads_run_the_blocking_code() -> None:
             assert not helper.is_alive()
 
 
+def test_a_call_is_dropped_also_while_a_thread_is_being_started() -> None:
+    cancelled = threading.Event()
+
+    class Call:
+        def receive(self) -> None: ...
+
+        stop = receive
+
+        def cancel(self) -> None:
+            cancelled.set()
+
+    class Transport:
+        def start(self, request: Any, timeout_s: float | None) -> Call:
+            return Call()
+
+        def close(self) -> None: ...
+
+    transport: Any = Interruptible(Transport())
+    call = transport.start(None, None)
+    with threading._active_limbo_lock:  # type: ignore[attr-defined] # as `Thread.start` holds it
+        del call
+    assert cancelled.is_set()
+    transport.close()
+
+
 def test_an_interrupted_read_loses_no_response(
     grpc_url: str, fake: FakeTriton, monkeypatch: pytest.MonkeyPatch
 ) -> None:
