@@ -27,7 +27,14 @@ from repository import (
     served,
     voice_names,
 )
-from triton_control import READY, UNAVAILABLE, ControlError, NoServerError, TritonControl
+from triton_control import (
+    READY,
+    UNAVAILABLE,
+    ControlError,
+    NoServerError,
+    TritonControl,
+    VersionState,
+)
 
 ORDER = (TOKEN_MODEL, VOCODER, FRONT, UNARY)
 """Each model of a version calls those before it: they are loaded in this order and released in the
@@ -134,7 +141,7 @@ class Release:
             RepositoryError: a configuration cannot be read.
         """
         states = self._server.states() if self._server else {}
-        running, loaded = self._running(), self._loaded()
+        running, loaded = self._running(), self._loaded(states)
         configured = {model: served(self._repository, model) for model in MODELS}
         versions = {*built_versions(self._repository), *(number for _, number in states)}
         versions.update(*configured.values())
@@ -229,13 +236,13 @@ class Release:
         """Return the running requests by version."""
         return self._server.gauge(RUNNING_METRIC, "version") if self._server else {}
 
-    def _loaded(self) -> dict[int, str]:
+    def _loaded(self, states: Mapping[tuple[str, int], VersionState]) -> dict[int, str]:
         """Return what each ready front was loaded from: the folder may hold something else now."""
         if self._server is None:
             return {}
         ready = {
             version
-            for (model, version), found in self._server.states().items()
+            for (model, version), found in states.items()
             if model == FRONT and found.state == READY
         }
         return {
