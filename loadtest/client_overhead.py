@@ -167,7 +167,7 @@ class Contestants:
             return clock.load([(elapsed_s, inside_s(last)) for elapsed_s, last in ended])
 
     async def _load_async(self) -> Load:
-        async with AsyncChatTTSClient(self._url, timeout_s=_LIMIT_S) as client:
+        async with AsyncChatTTSClient(self._url, timeout_s=_LIMIT_S, max_retries=0) as client:
             await client.normalize(_TEXT)
 
             async def speak(seed: int) -> Stream:

@@ -35,7 +35,7 @@ Timing = tuple[float, float]
 def timings(path: Path) -> list[Timing]:
     """Start a server and time its first requests."""
     found = []
-    with EmbeddedServer(path) as server, ChatTTSClient(server.grpc_url) as client:
+    with EmbeddedServer(path) as server, ChatTTSClient(server.grpc_url, max_retries=0) as client:
         for _ in range(NUM_REQUESTS):
             with client.stream(
                 _TEXT, seed=1, min_new_tokens=_STEPS, max_new_tokens=_STEPS
