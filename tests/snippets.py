@@ -11,9 +11,8 @@ from launcher import EmbeddedServer
 
 def snippet(document: Path, language: str, containing: str) -> str:
     """Return the one code block of this language that contains a text."""
-    blocks = re.findall(rf"```{language}\n(.*?)```", document.read_text("utf-8"), re.DOTALL)
-    (found,) = [block for block in blocks if containing in block]
-    return str(found)
+    (found,) = [block for block in snippets(document, language) if containing in block]
+    return found
 
 
 def snippets(document: Path, language: str) -> list[str]:

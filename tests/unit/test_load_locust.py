@@ -174,11 +174,14 @@ def test_a_locust_that_hangs_is_ended_and_tried_again(
     started: list[LocustProcess] = []
 
     def start(*arguments: object) -> LocustProcess:
-        code = "import time; time.sleep(60)" if len(started) < 2 else "pass"
+        hangs = len(started) < 2
+        code = "import time; time.sleep(60)" if hangs else "pass"
         process = subprocess.Popen([sys.executable, "-c", code])
         records = tmp_path / "records.jsonl"
         records.touch()
-        started.append(LocustProcess(process, tmp_path / "log", records, limit_s=1.0))
+        started.append(
+            LocustProcess(process, tmp_path / "log", records, limit_s=0.1 if hangs else WAIT_S)
+        )
         return started[-1]
 
     monkeypatch.setattr("chattts_load.locust_process.start_locust", start)
