@@ -40,7 +40,7 @@ from train_voice.speech_data import FACTS_FILE, SpeechData
 from train_voice.synthesis import synthesize
 from train_voice.token_data import CODES_FILE, TokenData
 from train_voice.token_training import FINE, TokenTraining
-from train_voice.training import load_module, train, trained_steps
+from train_voice.training import forget_if_older, load_module, train, trained_steps
 from train_voice.vocos import VocosTraining
 
 Say = Callable[[str], None]
@@ -138,6 +138,7 @@ class Run:
 
     def _finish(self) -> None:
         settings = self._settings
+        forget_if_older(self._work / "finish", self._work / "gpt")
         if trained_steps(self._work / "finish") >= settings.finish.steps:
             return
         model, decoder = self._token_model(), self._decoder()
@@ -160,6 +161,7 @@ class Run:
             self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)
         )
         # before the last tuning there is a voice too
+        forget_if_older(self._work / "finish", self._work / "gpt")
         is_finished = trained_steps(self._work / "finish") > 0
         tuned = self._work / ("finish" if is_finished else "gpt")
         load_module(self._work / "gpt", "model", voice.model)

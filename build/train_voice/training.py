@@ -155,7 +155,7 @@ def train(
             if stop or last or time.monotonic() - saved > SAVE_SECONDS:
                 _save(folder, trainee, step + 1)
                 saved = time.monotonic()
-            if stop and not last:
+            if stop:
                 raise Interrupted(f"{folder.name} after step {step + 1}, saved")
 
 
@@ -163,6 +163,13 @@ def trained_steps(folder: Path) -> int:
     """Return how many steps of a stage are done and saved."""
     path = folder / STATE_FILE
     return int(torch.load(path, mmap=True)["step"]) if path.exists() else 0
+
+
+def forget_if_older(folder: Path, basis: Path) -> None:
+    """Remove a stage's saved state if the stage that it builds on was saved after it."""
+    state = folder / STATE_FILE
+    if state.exists() and state.stat().st_mtime_ns < (basis / STATE_FILE).stat().st_mtime_ns:
+        state.unlink()
 
 
 def load_module(folder: Path, name: str, module: nn.Module) -> None:

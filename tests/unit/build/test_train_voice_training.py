@@ -13,11 +13,13 @@ torch = pytest.importorskip("torch")
 
 from train_voice.training import (  # noqa: E402
     LOG_EVERY,
+    STATE_FILE,
     Busy,
     Draws,
     Interrupted,
     Schedule,
     Trainee,
+    forget_if_older,
     optimizer_of,
     read_log,
     train,
@@ -68,6 +70,33 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None
     assert trained_steps(tmp_path / "parts") == SCHEDULE.steps
     steps = [line["step"] for line in read_log(tmp_path / "parts")]
     assert steps == [LOG_EVERY, 2 * LOG_EVERY, 3 * LOG_EVERY]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_at_the_last_step_is_not_lost(tmp_path: Path, number: int) -> None:
+    run, step, _ = trainee()
+
+    def stopping(draws: Draws) -> Mapping[str, float]:
+        os.kill(os.getpid(), number)
+        return step(draws)
+
+    with pytest.raises(Interrupted):
+        train(tmp_path, run, Schedule(1, 1e-3), 7, stopping, quiet)
+    assert trained_steps(tmp_path) == 1
+
+
+def test_what_builds_on_a_stage_starts_anew_after_more_steps_of_it(tmp_path: Path) -> None:
+    basis, later = tmp_path / "basis", tmp_path / "later"
+    for folder, seconds in ((basis, 1000), (later, 2000)):
+        run, step, _ = trainee()
+        train(folder, run, Schedule(1, 1e-3), 7, step, quiet)
+        os.utime(folder / STATE_FILE, (seconds, seconds))
+    forget_if_older(later, basis)
+    assert trained_steps(later) == 1
+    os.utime(basis / STATE_FILE, (3000, 3000))
+    forget_if_older(later, basis)
+    assert trained_steps(later) == 0
+    forget_if_older(later, basis)
 
 
 def test_two_processes_never_train_in_one_folder(tmp_path: Path) -> None:
