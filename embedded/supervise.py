@@ -32,19 +32,22 @@ _DEFAULTS = {
 """Flags of tritonserver that say where and how long it is asked, as it has them by default."""
 
 
-def flag(command: Sequence[str], name: str) -> str:
-    """Return the value of `--name=value` in a server's command, the last one, or its default."""
+def values(command: Sequence[str], name: str) -> list[str]:
+    """Return the value of each `--name=value` in a server's command."""
     start = f"--{name}="
-    values = [word.removeprefix(start) for word in command if word.startswith(start)]
-    return values[-1] if values else _DEFAULTS[name]
+    return [word.removeprefix(start) for word in command if word.startswith(start)]
+
+
+def flag(command: Sequence[str], name: str) -> str:
+    """Return the last value of a flag, or its default."""
+    return [_DEFAULTS[name], *values(command, name)][-1]
 
 
 def mistake(command: Sequence[str]) -> str:
     """Say why a server's command cannot work, "" if nothing is known against it."""
     if shutil.which(command[0]) is None:
         return f"no program {command[0]!r}"
-    start = "--model-repository="
-    folders = [word.removeprefix(start) for word in command if word.startswith(start)]
+    folders = values(command, "model-repository")
     # a remote one, s3://…, is the server's to look at
     is_local = folders and not any("://" in folder for folder in folders)
     if is_local and not any(any(Path(folder).glob("*/config.pbtxt")) for folder in folders):
