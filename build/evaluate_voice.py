@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import urllib.error
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             result = evaluate(speaker, root, options.sentences)
         else:
             result = evaluate_checkpoint(root, options.sentences)
-    except (CheckpointError, TeacherError, FileNotFoundError, urllib.error.URLError) as error:
+    except (CheckpointError, TeacherError, OSError) as error:
         print(f"evaluate_voice: {error}", file=sys.stderr)
         return 1
     print(json.dumps(result, ensure_ascii=False))

@@ -8,8 +8,9 @@ in the same way.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ import numpy.typing as npt
 import torch
 from layout import SAMPLE_RATE
 
-from train_voice.features import LogMel, target
-from train_voice.nearest import distances, nearest
+from train_voice.export import VoiceModel
+from train_voice.features import LogMel, speech_mel
+from train_voice.nearest import nearest
 from train_voice.package import EVALUATION_FOLDER, HELD_OUT_FILE
 from train_voice.recognizer import Recognizer, WordScore, read_homophones, score
 from train_voice.speakers import VOICES
@@ -63,27 +65,28 @@ def read_held_out(folder: Path, count: int) -> list[HeldOut]:
 def evaluate_checkpoint(root: Path, count: int) -> dict[str, Any]:
     """Return the figures of a checkpoint, spoken in this process."""
     speaker = CheckpointSpeaker(root)
-    result = evaluate(speaker, root, count)
-    texts = [item.text for item in read_held_out(root, count) if item.language == "en"]
-    teacher = [teacher_speech("slt", text) for text in texts]
-    again = [_resynthesis(speaker, samples) for samples in teacher]
-    result["en"]["resynthesis_accuracy"] = Ear(root / EVALUATION_FOLDER).accuracy(texts, again)
-    return result
+    return evaluate(speaker, root, count, partial(_resynthesis, speaker.voice))
 
 
-def evaluate(speaker: Speaker, root: Path, count: int) -> dict[str, Any]:
+def evaluate(
+    speaker: Speaker,
+    root: Path,
+    count: int,
+    resynthesis: Callable[[Samples], Samples] | None = None,
+) -> dict[str, Any]:
     """Return the figures of whoever speaks.
 
     Args:
         speaker: a checkpoint or a server.
         root: the checkpoint's folder, for the held-out sentences and the recogniser.
         count: sentences per language, at most.
+        resynthesis: what the codec makes of a recording, for one figure more.
     """
     held_out = read_held_out(root, count)
     english = [item for item in held_out if item.language == "en"]
     mandarin = [item for item in held_out if item.language == "zh"]
     return {
-        "en": _english(speaker, english, Ear(root / EVALUATION_FOLDER)),
+        "en": _english(speaker, english, Ear(root / EVALUATION_FOLDER), resynthesis),
         "zh": _mandarin(speaker, mandarin),
         "voices": _voices(speaker, [item.text for item in english[:VOICE_SENTENCES]]),
     }
@@ -112,7 +115,12 @@ class Ear:
         return round(self.score(texts, self.hear(waves)).accuracy, 4)
 
 
-def _english(speaker: Speaker, items: Sequence[HeldOut], ear: Ear) -> dict[str, Any]:
+def _english(
+    speaker: Speaker,
+    items: Sequence[HeldOut],
+    ear: Ear,
+    resynthesis: Callable[[Samples], Samples] | None,
+) -> dict[str, Any]:
     texts = [item.text for item in items]
     said = speaker.say(texts, "en")
     heard = ear.hear(each.samples for each in said)
@@ -123,12 +131,15 @@ def _english(speaker: Speaker, items: Sequence[HeldOut], ear: Ear) -> dict[str, 
         rows = [index for index, item in enumerate(items) if item.split == split]
         part = ear.score([texts[row] for row in rows], [heard[row] for row in rows])
         splits[split] = round(part.accuracy, 4)
+    ceilings = {"teacher_accuracy": ear.accuracy(texts, teacher)}
+    if resynthesis:
+        ceilings["resynthesis_accuracy"] = ear.accuracy(texts, map(resynthesis, teacher))
     return {
         "sentences": len(texts),
         "words": total.num_words,
         "word_accuracy": round(total.accuracy, 4),
         "word_accuracy_by_split": splits,
-        "teacher_accuracy": ear.accuracy(texts, teacher),
+        **ceilings,
         "errors": [
             {"said": text, "heard": other}
             for text, other in zip(texts, heard, strict=True)
@@ -142,8 +153,8 @@ def _mandarin(speaker: Speaker, items: Sequence[HeldOut]) -> dict[str, Any]:
     texts = [item.text for item in items]
     said = speaker.say(texts, "zh")
     teacher = [teacher_speech("cmn", text) for text in texts]
-    mels = [_mel(samples) for samples in teacher]
-    found = [nearest(_mel(each.samples), mels) for each in said]
+    mels = [speech_mel(samples) for samples in teacher]
+    found = [nearest(speech_mel(each.samples), mels) for each in said]
     hits = [index == place for place, index in enumerate(found)]
     misses = [
         {"said": texts[place], "nearest": texts[index]}
@@ -161,12 +172,12 @@ def _mandarin(speaker: Speaker, items: Sequence[HeldOut]) -> dict[str, Any]:
 def _voices(speaker: Speaker, texts: Sequence[str]) -> dict[str, float]:
     """Return of each English voice how often its own teacher is the nearer one."""
     voices = [voice for voice in VOICES if voice.language == "en"]
-    mels = [[_mel(teacher_speech(voice.teacher, text)) for voice in voices] for text in texts]
+    mels = [[speech_mel(teacher_speech(voice.teacher, text)) for voice in voices] for text in texts]
     result = {}
     for place, voice in enumerate(voices):
         said = speaker.say(texts, voice.name)
         hits = [
-            int(np.argmin(distances(_mel(each.samples), candidates))) == place
+            nearest(speech_mel(each.samples), candidates) == place
             for each, candidates in zip(said, mels, strict=True)
         ]
         result[voice.name] = round(float(np.mean(hits)), 4)
@@ -200,14 +211,7 @@ def signal_figures(waves: Sequence[Samples]) -> dict[str, float]:
 
 
 @torch.no_grad()
-def _resynthesis(speaker: CheckpointSpeaker, samples: Samples) -> Samples:
+def _resynthesis(voice: VoiceModel, samples: Samples) -> Samples:
     """Return a recording after mel -> codes -> mel -> waveform."""
-    voice = speaker.voice
     codes = voice.dvae.encode(LogMel()(torch.from_numpy(samples)[None]))
     return np.asarray(voice.vocos(voice.dvae.decode(codes))[0].numpy())
-
-
-def _mel(samples: Samples) -> npt.NDArray[np.float32]:
-    """Return the log-mel (F, M) of a waveform; of one that is too short, a frame of silence."""
-    padded = np.pad(samples, (0, max(0, SAMPLE_RATE // 10 - len(samples))))
-    return np.asarray(target(LogMel()(torch.from_numpy(padded)[None]))[0].T.numpy())

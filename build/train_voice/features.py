@@ -6,9 +6,12 @@ Letters in shapes: B rows, S samples, F mel frames, M mel bins.
 from __future__ import annotations
 
 import math
+from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from layout import HOP, N_FFT
+from layout import HOP, N_FFT, SAMPLE_RATE
 from make_checkpoint import NUM_MELS, hann_window, mel_filters
 from reference_encoder import LOG_FLOOR
 from torch import Tensor
@@ -36,3 +39,14 @@ class LogMel:
 def target(mel: Tensor) -> Tensor:
     """Return a log-mel with the floor of the decoders' targets."""
     return mel.clamp(min=TARGET_FLOOR)
+
+
+def speech_mel(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the log-mel (F, M) of a waveform (S,), with that floor; at least 0.1 s of it."""
+    padded = np.pad(samples, (0, max(0, SAMPLE_RATE // 10 - len(samples))))
+    return np.asarray(target(_log_mel()(torch.from_numpy(padded)[None]))[0].T.numpy())
+
+
+@cache
+def _log_mel() -> LogMel:
+    return LogMel()

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
-import torch
 from layout import HOP, SAMPLE_RATE
 
-from train_voice.features import LogMel, target
+from train_voice.features import speech_mel
+from train_voice.package import PROVENANCE_FILE
 from train_voice.speaking import CheckpointSpeaker
 from train_voice.synthesis import teacher_speech
 from train_voice.training import read_log
@@ -32,7 +31,7 @@ def write(work: Path, checkpoint: Path) -> Path:
     _plot_losses(work)
     _plot_spectrograms(work / "spectrograms.png", checkpoint)
     evaluation = json.loads((work / EVALUATION_FILE).read_text(encoding="utf-8"))
-    provenance = json.loads((checkpoint / "provenance.json").read_text(encoding="utf-8"))
+    provenance = json.loads((checkpoint / PROVENANCE_FILE).read_text(encoding="utf-8"))
     path = work / REPORT_FILE
     path.write_text(_page(evaluation, provenance, checkpoint), encoding="utf-8")
     return path
@@ -87,15 +86,14 @@ def _plot_spectrograms(path: Path, checkpoint: Path) -> None:
     """Draw teacher and voice below each other, for one sentence per language."""
     from matplotlib import pyplot
 
-    speaker, log_mel = CheckpointSpeaker(checkpoint), LogMel()
+    speaker = CheckpointSpeaker(checkpoint)
     figure, plots = pyplot.subplots(2, len(SHOWN), figsize=(12, 6), layout="constrained")
     for column, (voice, (teacher, text)) in enumerate(SHOWN.items()):
         waves = {"teacher": teacher_speech(teacher, text)}
         waves["voice"] = speaker.say([text], voice)[0].samples
         for row, (name, samples) in enumerate(waves.items()):
             plot = plots[row][column]
-            padded = np.pad(samples, (0, max(0, SAMPLE_RATE // 10 - len(samples))))
-            mel = target(log_mel(torch.from_numpy(padded)[None]))[0].numpy()
+            mel = speech_mel(samples).T
             seconds = mel.shape[1] * HOP / SAMPLE_RATE
             plot.imshow(mel, origin="lower", aspect="auto", extent=(0, seconds, 0, len(mel)))
             plot.set(title=f"{voice}: {name}", xlabel="seconds", ylabel="mel bin")
