@@ -20,6 +20,8 @@ from launcher import EmbeddedServer
 from throw_away import write_repository
 
 _MARKER = "CHATTTS_TEST_SESSION"
+_START_LIMIT_S = 200.0
+"""Less than pytest's limit, and more than that of a warm-up: who fails then shows the log."""
 _END_DEADLINE_S = 60.0
 
 ServerFactory = Callable[..., EmbeddedServer]
@@ -73,7 +75,7 @@ def server_factory() -> Iterator[ServerFactory]:
     running: list[EmbeddedServer] = []
 
     def start(repository: Path, **options: Any) -> EmbeddedServer:
-        server = EmbeddedServer(repository, **options)
+        server = EmbeddedServer(repository, start_timeout_s=_START_LIMIT_S, **options)
         server.start()
         running.append(server)
         return server
@@ -91,7 +93,7 @@ def throw_away_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_and_kill(repository: Path) -> Iterator[EmbeddedServer]:
     """Run a server; no drain at the end, which takes a second per model instance."""
-    server = EmbeddedServer(repository)
+    server = EmbeddedServer(repository, start_timeout_s=_START_LIMIT_S)
     server.start()
     yield server
     server.kill()
