@@ -1,7 +1,7 @@
 """Evaluate a voice on sentences that it never met, and print one line of JSON.
 
-    python build/evaluate_voice.py checkpoints/demo
-    python build/evaluate_voice.py checkpoints/demo --server http://localhost:8000
+    python build/evaluate_voice.py checkpoints/NAME
+    python build/evaluate_voice.py checkpoints/NAME --server http://localhost:8000
 
 English: words that a recogniser hears right. Mandarin: sentences whose nearest recording of the
 teacher is their own. Both: whether speech ends by itself, how long it is beside the teacher's, and

@@ -91,7 +91,7 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about two and a half hours of one core, less on several",
+    expected="about two and a half hours of one core (extrapolated), less on several",
     seed=8,
     corpus=CorpusSizes(
         sentences={"slt": 8000, "rms": 2500, "cmn": 5000},
@@ -112,7 +112,7 @@ FULL = Settings(
     language_model_sentences=20_000,
     evaluated=160,
 )
-"""The voice that ships: 23 MB in float16."""
+"""A voice small enough to ship: 23 MB in float16."""
 
 QUICK = Settings(
     name="quick",

@@ -1,6 +1,6 @@
 """How the token model learns to speak, and the Decoder with it.
 
-Four things make so small a model speak after an hour on a CPU:
+Four things make so small a model speak after little training on a CPU:
 
 - one attention head of two layers is told which word is being spoken (the teacher knows when);
 - after a while its own guesses replace part of the codes it is fed, else it leans on perfect pasts
