@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from chattts_text import english_numbers
 from train_voice.corpus import (
     GRAMMARS,
     TEACHERS,
@@ -116,6 +117,11 @@ def test_english_ordinals(value: int, text: str) -> None:
 )  # fmt: skip
 def test_mandarin_numbers(value: int, text: str) -> None:
     assert number_zh(value) == text
+
+
+def test_english_numbers_are_written_as_the_front_end_writes_them() -> None:
+    assert all(number(value) == english_numbers.cardinal(str(value)) for value in range(10_000))
+    assert all(ordinal(day) == english_numbers.ordinal(str(day)) for day in range(1, 32))
 
 
 def test_words_are_found_with_their_places() -> None:

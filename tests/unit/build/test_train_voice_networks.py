@@ -134,7 +134,7 @@ def test_steps_with_a_cache_equal_the_whole_row(voice: VoiceModel) -> None:
         assert_close(found, whole[torch.arange(2), places].detach().numpy())
 
 
-def test_generation_does_not_depend_on_neighbours_and_stops_at_the_end(voice: VoiceModel) -> None:
+def test_a_generated_row_does_not_depend_on_neighbours_and_is_cut(voice: VoiceModel) -> None:
     prompts = [Prompt([5, 6, 7], []), Prompt([8, 9, 10, 11, 12], [])]
     speakers = torch.zeros(2, voice.model.sizes.hidden_size)
     greedy = Sampling(temperature=1e-6, repetition_penalty=1.0)
@@ -145,6 +145,27 @@ def test_generation_does_not_depend_on_neighbours_and_stops_at_the_end(voice: Vo
     assert both[0].hidden.shape == (6, voice.model.sizes.hidden_size)
     assert not both[0].has_ended
     assert int(both[0].codes.max()) < END
+
+
+def test_a_row_ends_where_one_codebook_says_the_end(voice: VoiceModel) -> None:
+    said = 0
+
+    def end_at_the_third(_module: Any, _inputs: Any, logits: Any) -> Any:
+        nonlocal said
+        said += 1
+        forced = torch.zeros_like(logits)
+        forced[..., END if said == 3 else 5] = 9.0
+        return forced
+
+    prompt, speakers = Prompt([5, 6, 7], []), torch.zeros(1, voice.model.sizes.hidden_size)
+    handle = voice.model.embed.head_code[0].register_forward_hook(end_at_the_third)
+    try:
+        (row,) = generate(voice.model, [prompt], speakers, -1, 6, Sampling(temperature=1e-6))
+    finally:
+        handle.remove()
+    assert row.has_ended
+    assert row.codes.shape == (2, 4)
+    assert row.hidden.shape == (2, voice.model.sizes.hidden_size)
 
 
 def test_at_least_three_candidates_survive_and_repeats_are_held_down() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -205,6 +203,6 @@ def test_the_nearest_recording_is_found_whatever_its_pace() -> None:
     assert distances(candidates[1], candidates)[1] == 0
 
 
-def test_quick_settings_have_the_full_shape(tmp_path: Path) -> None:
+def test_the_quick_run_reaches_guesses_and_discriminators() -> None:
     assert QUICK.gpt.steps > QUICK.sampling_from
     assert QUICK.vocos.steps > QUICK.adversarial_from
