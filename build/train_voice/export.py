@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from checkpoint import Checkpoint
 from files import write_bytes, write_json
-from layout import GptSizes
 from make_checkpoint import config_json, hann_window, mel_filters
 from safetensors.numpy import load_file, save
 from torch import Tensor, nn
@@ -110,12 +109,12 @@ def read_tokenizer(root: Path) -> VoiceTokenizer:
     return VoiceTokenizer(root / layout.TOKENIZER_FILE)
 
 
-def sizes_json(gpt: GptSizes, checkpoint: Checkpoint) -> dict[str, Any]:
+def sizes_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the sizes of a checkpoint for programs that do not read them from the tensors."""
-    stacks = {"decoder": checkpoint.decoder, "dvae_encoder": checkpoint.dvae.encoder}
     return {
-        "gpt": asdict(gpt),
-        **{name: asdict(stack) for name, stack in stacks.items()},
+        "gpt": asdict(checkpoint.gpt),
+        "decoder": asdict(checkpoint.decoder),
+        "dvae_encoder": asdict(checkpoint.dvae.encoder),
         "dvae_decoder": asdict(checkpoint.dvae.decoder),
         "vocos": asdict(checkpoint.vocos),
     }

@@ -171,8 +171,7 @@ class Run:
         write_weights(self.checkpoint, voice)
         date = datetime.now(UTC).date().isoformat()
         package.write_voices(self.checkpoint, self._speakers(), date)
-        checkpoint = Checkpoint.open(self.checkpoint)
-        write_json(self.checkpoint / "spec.json", sizes_json(checkpoint.gpt, checkpoint))
+        write_json(self.checkpoint / "spec.json", sizes_json(Checkpoint.open(self.checkpoint)))
         facts = {"hours": round(self._hours(), 2), "utterances": len(self.speech.all)}
         steps = {name: trained_steps(self._work / name) for name in report.TRAINED}
         package.write_provenance(self.checkpoint, self._settings, {**facts, "steps": steps}, date)
