@@ -14,6 +14,7 @@ import numpy as np
 import pocketsphinx
 import soxr
 from numpy.typing import NDArray
+from train_voice.recognizer import edit_distance
 
 ASR = Path(__file__).parent / "data" / "asr"
 RECOGNISER_RATE = 16000
@@ -67,16 +68,3 @@ class Ear:
 def words(sentence: str) -> list[str]:
     """Split a sentence of the domain into words, without marks."""
     return sentence.replace(",", " ").replace(".", " ").lower().split()
-
-
-def edit_distance(reference: list[str], other: list[str]) -> int:
-    """Return the fewest substitutions, insertions and deletions between two word lists."""
-    row = list(range(len(other) + 1))
-    for i, word in enumerate(reference, start=1):
-        previous, row[0] = row[0], i
-        for j, candidate in enumerate(other, start=1):
-            previous, row[j] = (
-                row[j],
-                min(row[j] + 1, row[j - 1] + 1, previous + (word != candidate)),
-            )
-    return row[-1]
