@@ -19,17 +19,8 @@ from chattts_load.locust_process import (
     start_locust,
 )
 from chattts_load.shapes import Shape
-from unit.client.fake_triton import (
-    WAIT_S,
-    Failure,
-    FakeTriton,
-    Inputs,
-    Outputs,
-    Request,
-    serve_grpc,
-    serve_http,
-    utterance,
-)
+from unit.client.fake_answers import WAIT_S, Failure, Inputs, Outputs, Request, utterance
+from unit.client.fake_triton import FakeTriton, serve_grpc, serve_http
 
 USERS = 6
 NOBODY = "127.0.0.1:1"

@@ -8,15 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from chattts_client import AsyncChatTTSClient, ChatTTSClient, RequestCancelledError
-from unit.client.fake_triton import (
-    WAIT_S,
-    FakeTriton,
-    Inputs,
-    Outputs,
-    Request,
-    endless,
-    utterance,
-)
+from unit.client.fake_answers import WAIT_S, Inputs, Outputs, Request, endless, utterance
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import Twin
 
 

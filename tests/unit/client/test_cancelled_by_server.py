@@ -18,7 +18,8 @@ from chattts_client._grpc import AsyncGrpcCall, AsyncGrpcTransport
 from chattts_client._grpc_messages import call_error, infer_message
 from chattts_client._protocol import speech_request
 from chattts_client._settings import Endpoint
-from unit.client.fake_triton import BrokenCall, FakeTriton, fail, silent
+from unit.client.fake_answers import BrokenCall, fail, silent
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import Twin
 
 CANCELLED = BrokenCall("CANCELLED", "the server is going away")

@@ -22,17 +22,9 @@ from chattts_client._types import Audio, SpeechOptions
 from chattts_client.cli import main
 from chattts_client.cli.lines import COLUMNS, Format, read_lines
 from chattts_client.cli.manifest import Manifest
-from unit.client.fake_triton import (
-    WAIT_S,
-    Failure,
-    FakeTriton,
-    Inputs,
-    Outputs,
-    Request,
-    outputs,
-    utterance,
-)
-from unit.client.test_cli import INTERRUPTIBLE
+from unit.client.cli_calls import INTERRUPTIBLE
+from unit.client.fake_answers import WAIT_S, Failure, Inputs, Outputs, Request, outputs, utterance
+from unit.client.fake_triton import FakeTriton
 
 DEFAULTS: SpeechOptions = {"voice": "en", "options": {"split": False}}
 CSV = """text,name,seed,refine,speed,options

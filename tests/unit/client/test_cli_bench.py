@@ -9,7 +9,8 @@ import pytest
 from chattts_client import ServerError
 from chattts_client.cli import main
 from chattts_client.cli.bench import Sample, Step
-from unit.client.fake_triton import Failure, FakeTriton, Inputs, Outputs, Request, utterance
+from unit.client.fake_answers import Failure, Inputs, Outputs, Request, utterance
+from unit.client.fake_triton import FakeTriton
 
 
 def test_figures_are_those_of_the_samples() -> None:

@@ -22,7 +22,8 @@ from chattts_client import ChatTTSClient, ServerUnavailableError
 from chattts_client.cli import main
 from chattts_client.cli.doctor import Finding
 from chattts_client.cli.probe import Place, identify, proxy_in_the_way
-from unit.client.fake_triton import Failure, FakeTriton, fail, outputs
+from unit.client.fake_answers import Failure, fail, outputs
+from unit.client.fake_triton import FakeTriton
 
 TRITON = b'{"name": "triton", "version": "2.51.0", "extensions": []}'
 METRICS = b"# HELP nv_x Number\n# TYPE nv_x counter\nnv_x 1\n"

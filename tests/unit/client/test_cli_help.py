@@ -15,7 +15,8 @@ from chattts_client.cli import main
 from chattts_client.cli.options import Speech
 from chattts_client.cli.output import EXIT_CODES
 from unit.client.cli_help import CLIENT, COMMANDS, DOCS, documented, help_text
-from unit.client.fake_triton import FakeTriton, voices_answer
+from unit.client.fake_answers import voices_answer
+from unit.client.fake_triton import FakeTriton
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import chattts_client
 import pytest
-from unit.client.fake_triton import FakeTriton, voices_answer
+from unit.client.fake_answers import voices_answer
+from unit.client.fake_triton import FakeTriton
 
 CLIENT = Path(chattts_client.__file__).parents[1]
 BOLD = "\x1b[1m"

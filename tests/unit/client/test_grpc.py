@@ -21,11 +21,10 @@ from chattts_client import (
     ServerUnavailableError,
 )
 from chattts_client._grpc_messages import call_error
-from unit.client.fake_triton import (
+from unit.client.fake_answers import (
     WAIT_S,
     BrokenCall,
     Failure,
-    FakeTriton,
     Inputs,
     Outputs,
     Request,
@@ -38,6 +37,7 @@ from unit.client.fake_triton import (
     utterance,
     voices_answer,
 )
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS, Twin
 
 NO_SAMPLES = np.zeros(0, dtype=np.float32)

@@ -21,9 +21,8 @@ from chattts_client import (
     ServerError,
     ServerUnavailableError,
 )
-from unit.client.fake_triton import (
+from unit.client.fake_answers import (
     Failure,
-    FakeTriton,
     Inputs,
     Outputs,
     Request,
@@ -31,6 +30,7 @@ from unit.client.fake_triton import (
     utterance,
     voices_answer,
 )
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS, Twin
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from chattts_client import ChatTTSClient, _main_thread
 from chattts_client._main_thread import Interruptible
-from unit.client.fake_triton import FakeTriton, Inputs, Outputs, Request, utterance
+from unit.client.fake_answers import Inputs, Outputs, Request, utterance
+from unit.client.fake_triton import FakeTriton
 
 INTERRUPTED = """
 import random, signal, sys

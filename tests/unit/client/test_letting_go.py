@@ -20,10 +20,9 @@ from chattts_client import (
     UtteranceCache,
 )
 from chattts_client import _retry as retry
-from unit.client.fake_triton import (
+from unit.client.fake_answers import (
     WAIT_S,
     Failure,
-    FakeTriton,
     Inputs,
     Outputs,
     Request,
@@ -31,6 +30,7 @@ from unit.client.fake_triton import (
     fail,
     utterance,
 )
+from unit.client.fake_triton import FakeTriton
 
 
 @pytest.fixture(autouse=True)

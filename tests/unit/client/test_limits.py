@@ -17,7 +17,8 @@ from chattts_client import (
 )
 from chattts_client import _limits as limits
 from chattts_client._limits import Limiter
-from unit.client.fake_triton import BrokenCall, FakeTriton, fail, utterance
+from unit.client.fake_answers import BrokenCall, fail, utterance
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS
 
 

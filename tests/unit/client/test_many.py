@@ -19,16 +19,8 @@ from chattts_client import (
     ServerError,
     SpeechOptions,
 )
-from unit.client.fake_triton import (
-    WAIT_S,
-    Failure,
-    FakeTriton,
-    Inputs,
-    Outputs,
-    Request,
-    endless,
-    utterance,
-)
+from unit.client.fake_answers import WAIT_S, Failure, Inputs, Outputs, Request, endless, utterance
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS, Twin
 
 MakeTwin = Callable[..., Twin]

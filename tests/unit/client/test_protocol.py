@@ -28,7 +28,7 @@ from chattts_client._protocol import (
     with_deadline,
 )
 from numpy.typing import NDArray
-from unit.client.fake_triton import Outputs, dry_run_answer, outputs, voices_answer
+from unit.client.fake_answers import Outputs, dry_run_answer, outputs, voices_answer
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -20,10 +20,9 @@ from chattts_client import (
 )
 from chattts_client import _retry as retry
 from chattts_client._retry import Patience
-from unit.client.fake_triton import (
+from unit.client.fake_answers import (
     BrokenCall,
     Failure,
-    FakeTriton,
     Inputs,
     Outputs,
     Request,
@@ -33,6 +32,7 @@ from unit.client.fake_triton import (
     utterance,
     voices_answer,
 )
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS, Twin
 
 FULL = Failure("UNAVAILABLE", "64 requests are running; try again later")

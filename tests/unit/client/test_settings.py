@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from chattts_client import AsyncChatTTSClient, ChatTTSClient, InvalidRequestError, Tls
 from chattts_client._settings import Endpoint, TransportName
-from unit.client.fake_triton import FakeTriton, utterance
+from unit.client.fake_answers import utterance
+from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS, AsyncTwin, SyncTwin, Twin
 
 CLIENTS = (ChatTTSClient, AsyncChatTTSClient)

@@ -12,7 +12,8 @@ import pytest
 import trustme
 from chattts_client import ServerUnavailableError, Tls
 from chattts_client._settings import TransportName
-from unit.client.fake_triton import FakeTriton, serve_grpc, serve_http, utterance
+from unit.client.fake_answers import utterance
+from unit.client.fake_triton import FakeTriton, serve_grpc, serve_http
 from unit.client.twins import TWINS, AsyncTwin, SyncTwin
 
 Kind = type[SyncTwin] | type[AsyncTwin]
