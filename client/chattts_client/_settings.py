@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -80,7 +81,7 @@ class Endpoint:
         return urlsplit(f"//{self.url}").port or 0
 
 
-class ClientSettings:
+class ClientSettings(ABC):
     """The arguments of both clients, checked."""
 
     def __init__(
@@ -147,9 +148,9 @@ class ClientSettings:
         self._is_closed = False
         self._open()
 
+    @abstractmethod
     def _open(self) -> None:
         """Make the transport of the client."""
-        raise NotImplementedError
 
     @property
     def _is_inherited(self) -> bool:
