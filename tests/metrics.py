@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import urllib.error
 import urllib.request
 
 from launcher import EmbeddedServer
+
+
+def serves_metrics(server: EmbeddedServer) -> bool:
+    """Whether the endpoint is there: Triton opens it last, after a start the models speak before."""
+    try:
+        read_metrics(server)
+    except urllib.error.URLError:
+        return False
+    return True
 
 
 def read_metrics(server: EmbeddedServer) -> dict[str, float]:

@@ -17,7 +17,7 @@ import model_control
 import model_processes
 import pytest
 from launcher import EmbeddedServer
-from metrics import read_total
+from metrics import read_total, serves_metrics
 from recovery import FAULTS, FINISHED, NUM_CALLERS, Fault, recover, speak
 from throw_away import DEADLINE_S, SLEEPER_MODEL, wait_until, write_repository
 
@@ -43,6 +43,7 @@ def test_callers_of_a_dead_process_get_an_error_and_the_server_comes_back(
     wait_until(server.is_healthy, "healthy again")
     assert server.pid != first_pid
     assert "the server is started again" in server.log()
+    wait_until(lambda: serves_metrics(server), "metrics again")
     assert read_total(server, "chattts_server_restarts") == 1
 
 
