@@ -9,7 +9,7 @@ from launcher import EmbeddedServer
 
 
 def serves_metrics(server: EmbeddedServer) -> bool:
-    """Whether the endpoint is there: Triton opens it last, after a start the models speak before."""
+    """Whether the endpoint is there: Triton opens it last, after the models answer."""
     try:
         read_metrics(server)
     except urllib.error.URLError:
