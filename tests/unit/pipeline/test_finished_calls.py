@@ -42,6 +42,35 @@ def test_a_call_that_finishes_during_a_look_waits_for_the_next() -> None:
     assert len(calls) == 1
 
 
+class OvertakenSender:
+    """While it asks, another look drops all calls, and one finishes at the address of a former."""
+
+    def __init__(self, calls: FinishedCalls, address: int) -> None:
+        self._calls = calls
+        self._address = address
+
+    def is_cancelled(self) -> bool:
+        assert not self._calls.is_cancelled(Sender(self._calls))
+        others = []
+        for _ in range(10_000):
+            call = Call()
+            if id(call) == self._address:
+                self._calls.add(call)
+                return False
+            others.append(call)
+        raise AssertionError("Python gave the address to no call")
+
+
+def test_a_look_drops_no_later_call_that_took_the_address_of_a_former() -> None:
+    calls = FinishedCalls()
+    call = Call()
+    address = id(call)
+    calls.add(call)
+    del call
+    assert not calls.is_cancelled(OvertakenSender(calls, address))
+    assert len(calls) == 1
+
+
 def test_a_positive_answer_drops_nothing_since_it_may_be_a_memory() -> None:
     calls = FinishedCalls()
     calls.add(Call())

@@ -1,5 +1,6 @@
 """Keeps finished calls to other models alive until Triton itself has let go of them."""
 
+import itertools
 from typing import Protocol
 
 
@@ -21,22 +22,25 @@ class FinishedCalls:
     """
 
     def __init__(self) -> None:
+        # By number, not by id(): looks overlap, and while one is under way another may drop a call
+        # whose address the next call then takes.
         self._calls: dict[int, object] = {}
+        self._numbers = itertools.count()
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def add(self, call: object) -> None:
         """Hold a call that has given its last response."""
-        self._calls[id(call)] = call
+        self._calls[next(self._numbers)] = call
 
     def is_cancelled(self, sender: Sender) -> bool:
         """Look for cancellation, and drop what had finished before."""
         finished = list(self._calls)
         if sender.is_cancelled():
             return True  # perhaps remembered, without asking Triton
-        for key in finished:
-            self._calls.pop(key, None)
+        for number in finished:
+            self._calls.pop(number, None)
         return False
 
     def clear(self) -> None:
