@@ -38,6 +38,7 @@ from chattts_pipeline import (
     SpeechRequest,
     Vocabulary,
     VocoderSizes,
+    ending_where_hung,
     read_lexicon,
     warm_up,
 )
@@ -248,10 +249,11 @@ class TritonPythonModel:
     def _speak_warm_up(self, caller: Caller) -> None:
         plan = self._planner.plan(WARM_UP_REQUEST, "warm-up", Voice(""))
         speech = Speech(plan, self._services, caller, self._facts, time.monotonic())
-        try:
-            speech.run()
-        finally:
-            speech.drain()
+        with ending_where_hung():
+            try:
+                speech.run()
+            finally:
+                speech.drain()
 
     def _stream(
         self, wanted: SpeechRequest, request_id: str, responses: Responses, received_at: float

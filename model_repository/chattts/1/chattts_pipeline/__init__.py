@@ -20,7 +20,7 @@ from .slots import Slot, Slots
 from .speech import Speech
 from .streaming import VocoderChunk, VocoderSizes
 from .vocabulary import Vocabulary
-from .warm_up import WARM_UP_REQUEST, warm_up
+from .warm_up import WARM_UP_REQUEST, ending_where_hung, warm_up
 
 __all__ = [
     "CONTRACT",
@@ -57,6 +57,7 @@ __all__ = [
     "VocoderChunk",
     "VocoderSizes",
     "child_error",
+    "ending_where_hung",
     "read_lexicon",
     "trace_id",
     "warm_up",

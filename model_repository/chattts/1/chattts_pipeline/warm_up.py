@@ -3,7 +3,11 @@
 Knows no Triton.
 """
 
-from collections.abc import Callable, Mapping
+import faulthandler
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,9 @@ LIMIT_S = 150.0
 """How long the models behind may take to become ready, and then to speak: a little longer than the
 120 s that a Python model may take to load (stub-timeout-seconds)."""
 
+HANG_S = LIMIT_S + 10
+"""A try that takes longer hangs: a call between two models was lost, and its deadline with it."""
+
 RETRY_S = 0.05
 """Pause between two tries."""
 
@@ -32,6 +39,20 @@ WARM_UP_REQUEST = SpeechRequest(
     deadline_ms=int(LIMIT_S * 1000),
 )
 """What is spoken, in the default voice."""
+
+
+@contextmanager
+def ending_where_hung(limit_s: float = HANG_S) -> Iterator[None]:
+    """End this process, with the stacks of its threads on stderr, if the work takes too long.
+
+    The supervisor sees a process that has died, and starts the server again; one that waits for
+    ever it would give 15 minutes.
+    """
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__ or 2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 class Listener:
@@ -67,6 +88,7 @@ def warm_up(
     speak: Callable[[Caller], None],
     put_off: Callable[[], None],
     pause: Callable[[float], bool],
+    clock: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Speak once, as soon as the models behind can.
 
@@ -75,6 +97,7 @@ def warm_up(
         put_off: Called when the server is starting: it takes no calls between its models before all
             of them say that they are ready, this one too.
         pause: Waits for some seconds; says whether to give up.
+        clock: Monotonic time in seconds.
 
     Returns:
         False if `pause` said so.
@@ -82,7 +105,8 @@ def warm_up(
     Raises:
         SpeechError: The models cannot speak, or are not there in time.
     """
-    for _ in range(round(LIMIT_S / RETRY_S)):
+    give_up_at = clock() + LIMIT_S
+    while clock() < give_up_at:
         listener = Listener()
         try:
             speak(listener)
