@@ -48,8 +48,9 @@ ENGINE = Row(
             "percentunit",
             "Share of the pool. When it is full, sequences are pre-empted.",
             (
+                # of a version that was unloaded all is 0
                 Query(
-                    "chattts_kv_blocks_used{<v>} / chattts_kv_blocks_total{<v>}",
+                    "chattts_kv_blocks_used{<v>} / (chattts_kv_blocks_total{<v>} > 0)",
                     "{{instance}} engine {{engine}}",
                 ),
             ),

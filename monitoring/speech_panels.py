@@ -112,7 +112,7 @@ TRAFFIC = Row(
             (
                 Query(
                     "max by (instance, version, checkpoint, precision, untrained)"
-                    " (chattts_info{<v>})",
+                    " (chattts_info{<v>}) > 0",
                     "{{checkpoint}}",
                 ),
             ),

@@ -79,6 +79,24 @@ def served(repository: Path) -> list[list[int]]:
     return [layout.served(repository, model) for model in MODELS]
 
 
+def shown(server: EmbeddedServer, version: str) -> dict[str, float]:
+    """What says that a version is there, by its family."""
+    families = (
+        "chattts_info",
+        "chattts_front_resident_memory_bytes",
+        "chattts_engine_resident_memory_bytes",
+        "chattts_kv_blocks_total",
+    )
+    return {
+        family: sum(
+            value
+            for name, value in read_metrics(server).items()
+            if name.startswith(f"{family}{{") and f'version="{version}"' in name
+        )
+        for family in families
+    }
+
+
 def num_running(server: EmbeddedServer, version: str) -> float:
     return read_metrics(server)[f'chattts_running_requests{{version="{version}"}}']
 
@@ -147,6 +165,9 @@ def test_streams_live_through_publish_and_rollback(
             assert versions == [old] * num_old + [new] * (len(versions) - num_old)
             assert 0 < num_old < len(versions)
             assert served(repository) == [[int(new)]] * len(MODELS)
+            assert not any(shown(server, old).values())
+            assert all(shown(server, new).values())
+            assert shown(server, new)["chattts_info"] == 1
             with pytest.raises(InvalidRequestError, match=f"{old} is not served"):
                 client.synthesize("hello", model_version=old, **SHORT)
         assert server.is_healthy()

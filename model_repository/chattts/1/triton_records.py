@@ -35,8 +35,8 @@ class Records:
 
     def __init__(self, settings: Settings, facts: Mapping[str, Any], sample_rate: int) -> None:
         specs = SPECS if settings.metrics else [RUNNING]
-        table = MetricTable(pb_utils.MetricFamily, facts["model_version"], specs)
-        self.running = RunningGauge(table)
+        self._table = MetricTable(pb_utils.MetricFamily, facts["model_version"], specs)
+        self.running = RunningGauge(self._table)
         """Requests that are being spoken."""
         self._sample_rate = sample_rate
         if settings.log_text:
@@ -45,7 +45,7 @@ class Records:
         if not settings.metrics:
             self._journal = Journal([log.take], lambda: None, log_failure)
             return
-        metrics = FrontMetrics(table, facts, int(os.environ.get(RESTARTS_VARIABLE, "0")))
+        metrics = FrontMetrics(self._table, facts, int(os.environ.get(RESTARTS_VARIABLE, "0")))
         self._journal = Journal([metrics.take, log.take], metrics.show, log_failure)
 
     def open(self, request_id: str, trace_id: str, received_at: float) -> RequestRecord:
@@ -61,8 +61,9 @@ class Records:
         )
 
     def close(self) -> None:
-        """Count and log what is left; no more may come."""
+        """Count and log what is left, and take back what is shown; no more may come."""
         self._journal.close()
+        self._table.close()
 
 
 def log_failure(trace: str) -> None:

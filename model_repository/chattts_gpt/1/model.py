@@ -124,12 +124,14 @@ class TritonPythonModel:
                 reply.fail("INTERNAL", str(error))
 
     def finalize(self) -> None:
-        """Cancel what is left, send the last responses, end the threads."""
+        """Cancel what is left, send the last responses, end the threads and then the metrics."""
         self._router.stop()
         self._events.put(None)
         self._snapshots.put(None)
         for thread in self._threads:
             thread.join()
+        if self._metrics:
+            self._metrics.close()
 
     def _accept(self, inputs: dict[str, np.ndarray[Any, Any]], reply: TritonReply) -> None:
         if "next" in inputs:

@@ -43,6 +43,28 @@ def test_gauges_follow_and_counters_go_on_when_an_engine_begins_anew(
     assert metric("engine_deaths_total", "1").value == 0
 
 
+def test_an_engine_that_ends_takes_back_its_gauges_and_leaves_what_others_show(
+    metrics: EngineMetrics,
+) -> None:
+    ratios = [1 / 3, 0.1, 0.7, 0.0, 0.3]
+    for ratio in ratios:
+        metrics.take_snapshot(
+            0, Snapshot(num_steps=9, num_kv_blocks=8, kv_fragmentation=ratio, resident_bytes=5)
+        )
+        assert metric("kv_fragmentation_ratio", "0").value == pytest.approx(ratio, abs=1e-15)
+    metrics.take_queue({1: 2}, {})
+    metric("kv_blocks_total", "0").increment(6)  # the process that follows
+    metrics.close()
+    assert metric("kv_blocks_total", "0").value == 6
+    for name, label in (
+        ("kv_fragmentation_ratio", "0"),
+        ("engine_resident_memory_bytes", "0"),
+        ("requests_waiting", "1"),
+    ):
+        assert metric(name, label).value == 0
+    assert metric("engine_steps_total", "0").value == 9
+
+
 def test_so_many_decode_steps_are_one_observation_whenever_they_are_reported(
     metrics: EngineMetrics,
 ) -> None:

@@ -152,6 +152,21 @@ def test_what_is_served_is_shown(metrics: FrontMetrics) -> None:
     metrics.show()
 
 
+def test_a_process_that_ends_takes_back_what_it_shows_and_leaves_what_others_show() -> None:
+    FakeFamily.made.clear()
+    table = MetricTable(FakeFamily, "2", SPECS)
+    metrics = FrontMetrics(table, FACTS, num_restarts=4)
+    metrics.take(outcome_of([(10.25, RATE)]))
+    metrics.show()
+    for name, labels in (("info", ("tiny", "int8", "true")), ("front_resident_memory_bytes", ())):
+        metric(f"chattts_{name}", *labels).increment(1)  # the process that follows
+    table.close()
+    assert totals("chattts_info") == {("tiny", "int8", "true"): 1}
+    assert metric("chattts_front_resident_memory_bytes").value == 1
+    assert metric("chattts_server_restarts").value == 4  # else its return would be a restart
+    assert totals("chattts_requests_total") == {("OK", "length"): 1}
+
+
 def test_threads_that_run_and_the_one_that_counts_never_change_metrics_at_once() -> None:
     FakeFamily.made.clear()
     table = MetricTable(FakeFamily, "2", SPECS)

@@ -91,7 +91,10 @@ QUALITY = MetricSpec(
     "chattts_quality_total", "counter", "Utterances with a fault that was found", ("reason",)
 )
 INFO = MetricSpec(
-    "chattts_info", "gauge", "What is served; always 1", ("checkpoint", "precision", "untrained")
+    "chattts_info",
+    "gauge",
+    "Processes of chattts that serve this; 0 once the version is unloaded",
+    ("checkpoint", "precision", "untrained"),
 )
 MEMORY = MetricSpec(
     "chattts_front_resident_memory_bytes", "gauge", "Resident memory of the process of chattts"
@@ -127,6 +130,10 @@ _ENDS = (
 class MetricTable:
     """The families of one version and their metrics, one change at a time.
 
+    Metrics outlive their process until the server starts again: to delete a family crashes server
+    2.51. What a process shows of itself it therefore takes back when it ends. It adds its share to
+    the gauge, since the process that follows it may show the same version already.
+
     Args:
         family: pb_utils.MetricFamily.
         version: Of the model; the label that all metrics carry.
@@ -140,6 +147,7 @@ class MetricTable:
             spec.name: family(spec.name, spec.description, kinds[spec.kind]) for spec in specs
         }
         self._metrics: dict[tuple[str, ...], Any] = {}
+        self._shares: dict[tuple[MetricSpec, tuple[str, ...]], float] = {}
         self._lock = threading.Lock()
 
     def increment(self, spec: MetricSpec, change: float, *labels: str) -> None:
@@ -152,6 +160,17 @@ class MetricTable:
         with self._lock:
             self._metric(spec, labels).set(value)
 
+    def hold(self, spec: MetricSpec, value: float, *labels: str) -> None:
+        """Set this process's share of a gauge; nothing is sent where it has not changed."""
+        with self._lock:
+            self._hold(spec, labels, value)
+
+    def close(self) -> None:
+        """Take back all shares; the last change."""
+        with self._lock:
+            for spec, labels in self._shares:
+                self._hold(spec, labels, 0)
+
     def observe(self, spec: MetricSpec, value: float, *labels: str) -> None:
         """Add a value to a histogram."""
         with self._lock:
@@ -161,6 +180,11 @@ class MetricTable:
         """Show a metric although nothing has happened yet."""
         with self._lock:
             self._metric(spec, labels)
+
+    def _hold(self, spec: MetricSpec, labels: tuple[str, ...], value: float) -> None:
+        if change := value - self._shares.get((spec, labels), 0):
+            self._metric(spec, labels).increment(change)
+            self._shares[spec, labels] = value
 
     def _metric(self, spec: MetricSpec, labels: tuple[str, ...]) -> Any:
         key = (spec.name, *labels)
@@ -205,10 +229,9 @@ class FrontMetrics:
     def __init__(self, table: MetricTable, facts: Mapping[str, Any], num_restarts: int) -> None:
         self._table = table
         self._precision = str(facts["precision"])
-        self._memory_bytes = 0
         self._counted: dict[tuple[MetricSpec, tuple[str, ...]], float] = defaultdict(float)
         untrained = str(facts["untrained"]).lower()
-        table.set(INFO, 1, str(facts["checkpoint"]), self._precision, untrained)
+        table.hold(INFO, 1, str(facts["checkpoint"]), self._precision, untrained)
         table.set(RESTARTS, num_restarts)
         for end in _ENDS:
             table.create(REQUESTS, *end)
@@ -231,10 +254,7 @@ class FrontMetrics:
             self._table.increment(spec, number, *labels)
         self._counted.clear()
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
-        memory_bytes = int(pages) * _PAGE_BYTES
-        if memory_bytes != self._memory_bytes:
-            self._memory_bytes = memory_bytes
-            self._table.set(MEMORY, memory_bytes)
+        self._table.hold(MEMORY, int(pages) * _PAGE_BYTES)
 
     def take(self, outcome: Outcome) -> None:
         """Count one request that has ended; its times are shown at once."""

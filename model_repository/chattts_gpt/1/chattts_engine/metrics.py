@@ -115,7 +115,12 @@ def take_switch(parameters: dict[str, str]) -> bool:
 
 
 class EngineMetrics:
-    """One set of metrics per engine, and the queue before all of them."""
+    """One set of metrics per engine, and the queue before all of them.
+
+    Metrics outlive the model until the server starts again: to delete a family crashes server 2.51.
+    So its gauges go down to 0 when it ends. They change by differences, since the process that
+    follows this one may show the same version already.
+    """
 
     def __init__(self, family: type[Any], version: str) -> None:
         """Create the families.
@@ -131,6 +136,7 @@ class EngineMetrics:
         }
         self._metrics: dict[tuple[str, str], Any] = {}
         self._values: dict[tuple[str, str], float] = {}
+        self._gauges: dict[tuple[MetricSpec, str], float] = {}
         self._num_unshown: dict[int, int] = defaultdict(int)
         self._unobserved: dict[tuple[str, int], float] = defaultdict(float)
         for priority in PRIORITIES:
@@ -153,6 +159,11 @@ class EngineMetrics:
         for index, number in num_deaths.items():
             self._count(DEATHS, str(index), number)
 
+    def close(self) -> None:
+        """Take back what the gauges show; the last change."""
+        for spec, label in self._gauges:
+            self._set(spec, label, 0)
+
     def _show_the_rest(self, engine: str, snapshot: Snapshot) -> None:
         gpu_gauges = GPU_GAUGES if snapshot.gpu_limit_bytes else {}
         for key, spec in (DRIFTING_GAUGES | gpu_gauges).items():
@@ -168,9 +179,12 @@ class EngineMetrics:
                 self._metric(BATCH, engine).observe(size)
 
     def _set(self, spec: MetricSpec, label: str, value: float) -> None:
-        if self._values.get((spec.name, label)) != value:
-            self._metric(spec, label).set(value)
-            self._values[spec.name, label] = value
+        key = (spec, label)
+        change = value - self._gauges.get(key, 0.0)
+        if change or key not in self._gauges:
+            self._metric(spec, label).increment(change)
+            # what the server has now, rounded alike: what is lost of a ratio is in the next change
+            self._gauges[key] = self._gauges.get(key, 0.0) + change
 
     def _count(self, spec: MetricSpec, label: str, value: float) -> None:
         growth = self._growth(spec.name, label, value)
