@@ -1,36 +1,33 @@
-"""The files around the weights: tokenizer, voices, words, examples, the ear, provenance."""
+"""The files around the weights: tokenizer, voices, words, examples, the ear."""
 
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from artifacts import WORDS_FILE
-from files import write_bytes, write_json
+from files import write_bytes
 from tokenizer_file import write_tokenizer
 from voice_copies import CHECKPOINT_FOLDER
 from voice_format import SUFFIX, voice_content
 
 from train_voice.corpus import Utterance, bare, domain_text, vocabulary, words_of
+from train_voice.held_out import HELD_OUT_FILE
 from train_voice.language_model import arpa, dictionary, read_pronunciations
-from train_voice.recognizer import DICTIONARY_FILE, MODEL_FILE, pronouncing_dictionary
+from train_voice.recognizer import (
+    DICTIONARY_FILE,
+    EVALUATION_FOLDER,
+    MODEL_FILE,
+    pronouncing_dictionary,
+)
 from train_voice.settings import Settings
 from train_voice.speakers import VOICES, Speakers
 from train_voice.tokenizer import base_vocabulary
 
-EVALUATION_FOLDER = "evaluation"
-HELD_OUT_FILE = "held_out.jsonl"
 EXAMPLES_FILE = "example_sentences.txt"
-PROVENANCE_FILE = "provenance.json"
 NUM_EXAMPLES = 150
 OPENINGS_DRAWN = 3000
-_PACKAGES = ("torch", "numpy", "pypinyin", "soxr", "tokenizers", "pocketsphinx")
-_DEBIAN_PACKAGES = ("flite", "espeak-ng")
 
 
 def write_text_files(root: Path, utterances: Sequence[Utterance], settings: Settings) -> None:
@@ -83,34 +80,3 @@ def write_voices(root: Path, speakers: Speakers, date: str) -> None:
         }
         content = voice_content(voice.name, facts, speakers.vectors[voice.teacher])
         write_bytes(root / CHECKPOINT_FOLDER / f"{voice.name}{SUFFIX}", content)
-
-
-def write_provenance(root: Path, settings: Settings, facts: dict[str, Any], date: str) -> None:
-    """Write where the weights come from: seeds, versions, commit, hours of speech, steps."""
-    write_json(
-        root / PROVENANCE_FILE,
-        {
-            "settings": settings.name,
-            "seed": settings.seed,
-            "date": date,
-            "commit": _output("git", "rev-parse", "HEAD"),
-            "python": platform.python_version(),
-            "packages": {name: version(name) for name in _PACKAGES},
-            "teachers": {
-                name: _output("dpkg-query", "-W", "-f", "${Version}", name)
-                for name in _DEBIAN_PACKAGES
-            },
-            **facts,
-        },
-    )
-
-
-def _output(*command: str) -> str:
-    """Return what a command prints, or "unknown" where it is missing or fails."""
-    try:
-        run = subprocess.run(
-            command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return run.stdout.strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pocketsphinx
 import soxr
+from layout import SAMPLE_RATE
 
 from train_voice.corpus import words_of
 
+EVALUATION_FOLDER = "evaluation"
+"""Folder of a checkpoint with what an ear needs."""
 MODEL_FILE, DICTIONARY_FILE = "domain.arpa", "domain.dict"
 LANGUAGE_WEIGHT = 4.0
 """How much the language model counts; its default (6.5) hears the model's sentences in others."""
@@ -118,3 +121,22 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
         for j, other in enumerate(second, start=1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (word != other))
     return row[-1]
+
+
+class Ear:
+    """The recognizer and what it cannot tell apart.
+
+    Args:
+        folder: with the language model and the dictionary.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._recognizer, self._homophones = Recognizer(folder), read_homophones(folder)
+
+    def hear(self, samples: npt.NDArray[np.float32], sample_rate: int = SAMPLE_RATE) -> str:
+        """Return the words in (S,) samples."""
+        return self._recognizer.hear(samples, sample_rate)
+
+    def score(self, pairs: Iterable[tuple[str, str]]) -> WordScore:
+        """Count the word errors of (said, heard) pairs."""
+        return score(list(pairs), self._homophones)

@@ -9,8 +9,8 @@ from typing import Any
 import matplotlib as mpl
 from layout import HOP, SAMPLE_RATE
 
+from train_voice.about import PROVENANCE_FILE
 from train_voice.features import speech_mel
-from train_voice.package import PROVENANCE_FILE
 from train_voice.speaking import CheckpointSpeaker
 from train_voice.synthesis import teacher_speech
 from train_voice.training import read_log

@@ -1,4 +1,4 @@
-"""Who is evaluated: a checkpoint in this process, or a server that has loaded it.
+"""Who is evaluated: a checkpoint in this process, a server that has loaded it, or the teachers.
 
 Letters in shapes: S samples.
 """
@@ -6,15 +6,17 @@ Letters in shapes: S samples.
 from __future__ import annotations
 
 import base64
+import http.client
 import io
 import json
+import urllib.error
 import urllib.request
 import wave
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,8 @@ from voice_format import SUFFIX, decode_speaker
 
 from train_voice.export import VoiceModel, read_tokenizer, read_voice
 from train_voice.generation import Sampling, generate
+from train_voice.speakers import VOICES
+from train_voice.synthesis import teacher_speech
 from train_voice.tokenizer import SPEAKER
 
 MAX_STEPS = 600
@@ -33,6 +37,9 @@ MAX_STEPS = 600
 ROWS = 16
 CONCURRENCY = 8
 TIMEOUT_SECONDS = 120
+_GENERATE = "/v2/models/chattts_unary/generate"
+_MOST_SAID = 500
+"""Bytes of a refusal that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +52,17 @@ class Said:
     """Whether the end token came by itself."""
 
 
+class SpeakerError(RuntimeError):
+    """A server could not be asked, or did not speak; the message says why."""
+
+
 class Speaker(Protocol):
     """Says texts with one of its voices."""
+
+    @property
+    def voices(self) -> Collection[str]:
+        """Return their names."""
+        ...
 
     def say(self, texts: Sequence[str], voice: str) -> list[Said]:
         """Return the speech of each text."""
@@ -60,6 +76,7 @@ class CheckpointSpeaker:
         self.voice: VoiceModel = read_voice(root)
         self._tokenizer = read_tokenizer(root)
         self._root, self._seed = root, seed
+        self.voices = voices_of(root)
 
     @torch.no_grad()
     def say(self, texts: Sequence[str], voice: str) -> list[Said]:
@@ -92,29 +109,63 @@ class ServerSpeaker:
 
     Args:
         url: of its HTTP port, such as http://localhost:8000
+        voices: names of the English voices that it has loaded, and of others.
         seed: of every request.
+
+    Raises:
+        SpeakerError: that is no such URL.
     """
 
-    def __init__(self, url: str, seed: int = 1) -> None:
-        self._url = f"{url.rstrip('/')}/v2/models/chattts_unary/generate"
-        self._seed = seed
+    def __init__(self, url: str, voices: Collection[str], seed: int = 1) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise SpeakerError(f"{url!r} is no URL such as http://localhost:8000")
+        self._server, self.voices, self._seed = url.rstrip("/"), voices, seed
 
     def say(self, texts: Sequence[str], voice: str) -> list[Said]:
         """Return the speech of each text.
 
         Raises:
-            urllib.error.URLError: the server cannot be reached, or refused a text.
+            SpeakerError: the server cannot be reached, refused a text, or is no such server.
         """
         with ThreadPoolExecutor(CONCURRENCY) as pool:
             return list(pool.map(lambda text: self._say(text, voice), texts))
 
     def _say(self, text: str, voice: str) -> Said:
         body = {"text": text, "voice": voice, "seed": self._seed, "encoding": "wav_base64"}
-        request = urllib.request.Request(self._url, json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
-            answer = json.load(response)
-        reasons = json.loads(answer["metadata"])["finish_reasons"]
-        return Said(_samples(base64.b64decode(answer["audio_bytes"])), set(reasons) == {"eos"})
+        answer = self._answer(json.dumps(body).encode())
+        try:
+            reasons = json.loads(answer["metadata"])["finish_reasons"]
+            samples = _samples(base64.b64decode(answer["audio_bytes"]))
+        except (KeyError, TypeError, ValueError, wave.Error, EOFError) as error:
+            raise SpeakerError(f"{self._server} answered something else than speech") from error
+        return Said(samples, set(reasons) == {"eos"})
+
+    def _answer(self, body: bytes) -> Any:
+        try:
+            request = urllib.request.Request(self._server + _GENERATE, body)
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            said = error.read(_MOST_SAID).decode(errors="replace").strip()
+            raise SpeakerError(f"{self._server}: {error} {said}".strip()) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise SpeakerError(f"{self._server}: {error}") from error
+
+
+class TeacherSpeaker:
+    """The teachers themselves: what a voice could reach at best."""
+
+    voices = tuple(voice.name for voice in VOICES)
+
+    def say(self, texts: Sequence[str], voice: str) -> list[Said]:
+        """Return the speech of each text."""
+        (teacher,) = (each.teacher for each in VOICES if each.name == voice)
+        return [Said(teacher_speech(teacher, text), True) for text in texts]
+
+
+def voices_of(root: Path) -> list[str]:
+    """Return the names of the voices in a checkpoint's folder, sorted."""
+    return sorted(path.stem for path in (root / CHECKPOINT_FOLDER).glob(f"*{SUFFIX}"))
 
 
 def _samples(data: bytes) -> npt.NDArray[np.float32]:

@@ -8,7 +8,7 @@ encode     the codes of every utterance
 gpt        text -> codes, with the Decoder
 finish     Decoder and Vocos on what the token model gives them
 export     the checkpoint
-evaluate   held-out sentences, heard by the recogniser
+evaluate   held-out sentences, heard by the recognizer
 report     plots and a page
 """
 
@@ -19,13 +19,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import torch
 from checkpoint import Checkpoint
 from files import atomic_path, write_json
 from layout import SAMPLE_RATE
 
-from train_voice import evaluation, package, report
+from train_voice import about, evaluation, package, report
 from train_voice.codec_training import encode_corpus, train_dvae, train_vocos
 from train_voice.corpus import Utterance, draw
 from train_voice.dvae import Dvae
@@ -172,13 +173,17 @@ class Run:
         date = datetime.now(UTC).date().isoformat()
         package.write_voices(self.checkpoint, self._speakers(), date)
         write_json(self.checkpoint / "spec.json", sizes_json(Checkpoint.open(self.checkpoint)))
-        facts = {"hours": round(self._hours(), 2), "utterances": len(self.speech.all)}
-        steps = {name: trained_steps(self._work / name) for name in report.TRAINED}
-        package.write_provenance(self.checkpoint, self._settings, {**facts, "steps": steps}, date)
+        facts: dict[str, Any] = {"hours": round(self._hours(), 2)}
+        facts["utterances"] = len(self.speech.all)
+        sentences = self._work / SENTENCES_FILE
+        facts["steps"] = {name: trained_steps(self._work / name) for name in report.TRAINED}
+        about.write_provenance(self.checkpoint, self._settings, sentences, facts, date)
+        about.write_readme(self.checkpoint)
 
     def _evaluate(self) -> None:
         result = evaluation.evaluate_checkpoint(self.checkpoint, self._settings.evaluated)
         write_json(self._work / report.EVALUATION_FILE, result)
+        about.add_figures(self.checkpoint, result)
         self._say(json.dumps(result, ensure_ascii=False))
 
     def _report(self) -> None:

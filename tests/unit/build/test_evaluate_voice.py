@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import threading
 import wave
 from collections.abc import Iterator, Sequence
@@ -18,28 +19,20 @@ import pytest
 pytest.importorskip("torch")
 
 import evaluate_voice
-from train_voice.corpus import CorpusSizes, draw
-from train_voice.evaluation import evaluate, read_held_out, signal_figures
+from train_voice.corpus import TEACHERS, CorpusSizes, bare, domain_text, draw, vocabulary, words_of
+from train_voice.evaluation import evaluate, signal_figures
+from train_voice.held_out import HeldOut, first_set, made_of, second_set, thinned
 from train_voice.package import write_text_files
-from train_voice.recognizer import edit_distance, score
+from train_voice.recognizer import EVALUATION_FOLDER, Ear, edit_distance, score
 from train_voice.settings import QUICK
-from train_voice.speakers import VOICES
-from train_voice.speaking import Said, ServerSpeaker
-from train_voice.synthesis import teacher_speech
+from train_voice.speaking import Said, ServerSpeaker, SpeakerError, TeacherSpeaker
 from voice_teachers import needs_teachers
-
-TEACHERS = {voice.name: voice.teacher for voice in VOICES}
-
-
-class TeacherSpeaker:
-    """Says everything as the teacher does."""
-
-    def say(self, texts: Sequence[str], voice: str) -> list[Said]:
-        return [Said(teacher_speech(TEACHERS[voice], text), True) for text in texts]
 
 
 class NoiseSpeaker:
     """Says nothing."""
+
+    voices = ("en", "zh")
 
     def say(self, texts: Sequence[str], voice: str) -> list[Said]:
         rng = np.random.default_rng(1)
@@ -57,9 +50,12 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_teachers
 def test_the_teacher_gets_good_marks(checkpoint: Path) -> None:
-    result = evaluate(TeacherSpeaker(), checkpoint, 16)
+    ear = Ear(checkpoint / EVALUATION_FOLDER)
+    result = evaluate(TeacherSpeaker(), ear, first_set(checkpoint))
     english, mandarin = result["en"], result["zh"]
     assert english["word_accuracy"] >= 0.9
+    assert english["word_accuracy"] == english["teacher_accuracy"]
+    assert english["word_accuracy_by_split"] == english["teacher_accuracy_by_split"]
     assert english["words"] > 60
     assert english["ended"] == mandarin["ended"] == 1
     assert mandarin["nearest_teacher"] == 1
@@ -71,7 +67,9 @@ def test_the_teacher_gets_good_marks(checkpoint: Path) -> None:
 
 @needs_teachers
 def test_noise_gets_bad_marks(checkpoint: Path) -> None:
-    result = evaluate(NoiseSpeaker(), checkpoint, 6)
+    ear = Ear(checkpoint / EVALUATION_FOLDER)
+    result = evaluate(NoiseSpeaker(), ear, thinned(first_set(checkpoint), 6))
+    assert "voices" not in result
     assert result["en"]["word_accuracy"] < 0.3
     assert result["en"]["ended"] == 0
     assert result["zh"]["nearest_teacher"] < 0.7
@@ -79,12 +77,35 @@ def test_noise_gets_bad_marks(checkpoint: Path) -> None:
 
 
 def test_held_out_sentences_keep_their_shares(checkpoint: Path) -> None:
-    chosen = read_held_out(checkpoint, 8)
+    chosen = thinned(first_set(checkpoint), 8)
     for language in ("en", "zh"):
         splits = [item.split for item in chosen if item.language == language]
         assert splits.count("held_out") == 6
         assert splits.count("held_out_template") == 2
-    assert len(read_held_out(checkpoint, 1000)) == 32
+    assert len(thinned(first_set(checkpoint), 1000)) == 32
+
+
+def test_no_corpus_has_a_sentence_of_the_second_set() -> None:
+    second = second_set()
+    assert second == second_set()
+    texts = {bare(item.text) for item in second}
+    assert len(texts) == len(second) == 200
+    for language in TEACHERS:
+        assert not texts & set(domain_text(language, 5000, (), 1))
+    assert sum(len(words_of(item.text)) for item in second if item.language == "en") >= 600
+    for language in TEACHERS:
+        words = {word for i in second if i.language == language for word in words_of(i.text)}
+        assert words <= set(vocabulary(language))
+
+
+def test_sentences_can_be_kept_to_some_words() -> None:
+    items = [
+        HeldOut("en", "x", "it's cold, anna"),
+        HeldOut("zh", "x", "你好"),
+        HeldOut("en", "x", "no"),
+    ]
+    assert made_of(items, ["it's", "cold", "anna", "你"]) == items[:1]
+    assert made_of(items, ["no", "你", "好"]) == items[1:]
 
 
 def test_faults_of_samples_are_counted() -> None:
@@ -109,6 +130,12 @@ class Server(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.requests.append({"path": self.path, **body})
+        if body["voice"] == "nobody":
+            self.answer(400, {"error": "no voice nobody"})
+            return
+        if body["voice"] == "other":
+            self.answer(200, {"models": []})
+            return
         file = io.BytesIO()
         with wave.open(file, "wb") as sound:
             sound.setnchannels(1)
@@ -120,9 +147,12 @@ class Server(BaseHTTPRequestHandler):
             "audio_bytes": base64.b64encode(file.getvalue()).decode(),
             "metadata": json.dumps({"finish_reasons": [reason]}),
         }
-        self.send_response(200)
+        self.answer(200, answer)
+
+    def answer(self, status: int, content: dict[str, Any]) -> None:
+        self.send_response(status)
         self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
+        self.wfile.write(json.dumps(content).encode())
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
@@ -141,7 +171,7 @@ def url() -> Iterator[str]:
 
 def test_a_server_is_asked_text_by_text(url: str) -> None:
     Server.requests.clear()
-    said = ServerSpeaker(url, seed=4).say(["hello", "cut short"], "en")
+    said = ServerSpeaker(url, ["en"], seed=4).say(["hello", "cut short"], "en")
     assert [each.has_ended for each in said] == [True, False]
     assert said[0].samples.shape == (1000,)
     assert said[0].samples[0] == pytest.approx(0.5)
@@ -152,11 +182,67 @@ def test_a_server_is_asked_text_by_text(url: str) -> None:
     )
 
 
-@pytest.mark.parametrize("arguments", [[], ["--server", "http://127.0.0.1:9"]])
-def test_a_missing_checkpoint_is_one_line(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("voice", "message"),
+    [("nobody", "400: Bad Request .*no voice nobody"), ("other", "something else than speech")],
+)
+def test_a_server_that_does_not_speak_says_why(url: str, voice: str, message: str) -> None:
+    with pytest.raises(SpeakerError, match=message):
+        ServerSpeaker(url, [voice]).say(["hello"], voice)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{tmp}/nothing"], "domain.arpa is missing"),
+        (["{tmp}/nothing", "--server", "http://127.0.0.1:9"], "domain.arpa is missing"),
+        (["{checkpoint}"], "no checkpoint there"),
+        (["{checkpoint}", "--server", "http://127.0.0.1:9"], "127.0.0.1:9: .*refused"),
+        (["{checkpoint}", "--server", "localhost:8000"], "'localhost:8000' is no URL"),
+        (["{checkpoint}", "--words", "{tmp}"], "domain_words.txt is missing"),
+        (["{checkpoint}", "--ear", "{tmp}/nothing", "--set", "second"], "domain.arpa is missing"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_line(
+    checkpoint: Path,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert evaluate_voice.main([str(tmp_path / "nothing"), *arguments]) == 1
+    texts = [argument.format(tmp=tmp_path, checkpoint=checkpoint) for argument in arguments]
+    assert evaluate_voice.main(texts) == 1
     error = capsys.readouterr().err
-    assert error.startswith("evaluate_voice: ")
+    assert re.match(f"evaluate_voice: .*{message}", error)
     assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--sentences", "0"],
+        ["--set", "third"],
+        ["--server", "http://x", "--teacher"],
+        ["--seed", "a"],
+    ],
+)
+def test_a_wrong_option_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        evaluate_voice.main(["checkpoint", *arguments])
+    assert stop.value.code == 2
+    assert f"error: argument {arguments[0] if '--teacher' not in arguments else '--teacher'}" in (
+        capsys.readouterr().err
+    )
+
+
+@needs_teachers
+def test_the_teachers_are_asked_the_second_set(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--teacher", "--set", "second", "--sentences", "3", "--words", str(checkpoint)]
+    assert evaluate_voice.main([str(checkpoint), *arguments]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["en"]["sentences"] == result["zh"]["sentences"] == 3
+    assert set(result["en"]["word_accuracy_by_split"]) == {"second"}

@@ -17,6 +17,7 @@ import build_runs  # noqa: E402
 import evaluate_voice  # noqa: E402
 import layout  # noqa: E402
 from conftest import ROOT  # noqa: E402
+from files import sha256  # noqa: E402
 from train_voice.corpus import CorpusSizes  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
@@ -89,8 +90,26 @@ def test_the_provenance_names_what_made_the_voice(work: Path) -> None:
     facts = build_runs.read_json(work / "checkpoint" / "provenance.json")
     assert facts["seed"] == TINY.seed
     assert facts["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9, "finish": 2}
-    assert set(facts["teachers"]) == {"flite", "espeak-ng"}
+    assert facts["corpus"]["sentences"] == TINY.corpus.sentences
+    assert facts["corpus"]["sha256"] == sha256(work / "sentences.jsonl")
+    assert {"flite", "libflite1", "espeak-ng", "libespeak-ng1"} <= facts["teachers"].keys()
     assert len(facts["commit"]) == 40 or facts["commit"] == "unknown"
+    assert isinstance(facts["changed_since_commit"], bool)
+
+
+@needs_teachers
+def test_the_figures_and_licenses_lie_beside_the_weights(work: Path) -> None:
+    evaluation = build_runs.read_json(work / "evaluation.json")
+    figures = build_runs.read_json(work / "checkpoint" / "provenance.json")["figures"]
+    assert figures["en"]["word_accuracy"] == evaluation["en"]["word_accuracy"]
+    assert figures["zh"]["duration_ratio"] == evaluation["zh"]["duration_ratio"]
+    assert "errors" not in figures["en"]
+    page = (work / "checkpoint" / "README.md").read_text(encoding="utf-8")
+    assert f"{evaluation['en']['words']} words in 3 English held-out sentences" in page
+    for name in ("Apache-2.0", "flite", "espeak-ng", "pypinyin", "CMU Pronouncing Dictionary"):
+        assert name in page
+    notice = (work / "checkpoint" / "evaluation" / "LICENSE.txt").read_text(encoding="utf-8")
+    assert "Carnegie Mellon University" in notice
 
 
 @needs_teachers
