@@ -105,6 +105,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--url", metavar="HOST:PORT", help="gRPC of a server that runs; nothing is served here"
     )
     parser.add_argument("--http-url", default="localhost:8000", metavar="HOST:PORT")
+    parser.add_argument(
+        "--metrics-url",
+        metavar="HOST:PORT",
+        help="of the server of --url: its memory is looked up there; default: it is not known",
+    )
     add_served(parser)
     parser.add_argument(
         "--output",
@@ -117,6 +122,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if arguments.settle >= arguments.seconds:
         parser.error("--settle: nothing would be left of --seconds")
+    if arguments.metrics_url and not arguments.url:
+        parser.error("--metrics-url: only with --url; of a server that is served here all is known")
     if arguments.rate is not None and arguments.shape != "poisson":
         parser.error("--rate: only --shape poisson has one")
     if arguments.users is not None and arguments.shape in (None, "poisson"):
@@ -153,6 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         repository=path,
         grpc_url=arguments.url or "",
         http_url=arguments.http_url,
+        metrics_url=arguments.metrics_url or "",
         concurrency=sorted(set(arguments.concurrency)),
         seconds=arguments.seconds,
         settle_s=arguments.settle,

@@ -32,10 +32,10 @@ sys.path[:0] = [str(_ROOT / "embedded")]
 import numpy as np  # noqa: E402
 from chattts_bench import prepare  # noqa: E402
 from chattts_bench.arguments import add_served, add_work, folder, number  # noqa: E402
-from chattts_bench.processes import MemoryPeak  # noqa: E402
 from chattts_bench.report import table  # noqa: E402
 from chattts_load import report, texts  # noqa: E402
 from chattts_load.figures import Figures, figures  # noqa: E402
+from chattts_load.memory import most_held, of_processes  # noqa: E402
 from chattts_load.perf_analyzer import (  # noqa: E402
     PerfAnalyzer,
     PerfAnalyzerError,
@@ -55,7 +55,6 @@ _SECONDS_PER_CALL = _STEPS * 512 / 24000
 _WINDOWS = ("--measurement-interval", "2000", "--stability-percentage", "999")
 """Three windows of 2 s; how far they differ is ours to judge, not a reason to go on."""
 _TEXTS = 40
-_SAMPLE_MEMORY_S = 1.0
 _SEED = 1
 
 
@@ -152,7 +151,7 @@ class Runner:
         export = self._output / f"speech_{count}_export.json"
         export.unlink(missing_ok=True)  # perf_analyzer refuses to write over it
         assert self._server.pid is not None
-        with MemoryPeak(self._server.pid, _SAMPLE_MEMORY_S) as sampled:
+        with most_held(of_processes(self._server.pid)) as held:
             self._run(
                 "chattts",
                 data,
@@ -162,7 +161,7 @@ class Runner:
             )
         records = read_speech_export(export, texts.load_texts())
         settle_s, seconds = full_load(records)
-        return figures(records, count, settle_s, seconds, sampled.peak.pss)
+        return figures(records, count, settle_s, seconds, held.num_bytes)
 
     def vocoder(self, path: Path, counts: Sequence[int]) -> list[dict[str, Any]]:
         """Ask the vocoder for 24 steps at a time; print and return figures."""

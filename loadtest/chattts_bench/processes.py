@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,7 @@ class Memory:
     rss: int
     """Sum of resident sizes; memory that they share counts once per process."""
     pss: int
-    """Sum of proportional sizes; shared memory counts once."""
+    """Sum of proportional sizes; shared memory counts once. 0: not known."""
 
 
 def server_tree(server_pid: int) -> list[psutil.Process]:
@@ -94,13 +94,13 @@ def processor_name() -> str:
 
 
 class MemoryPeak:
-    """Samples the memory of a server's tree while its block runs; keeps the largest sums."""
+    """Samples the memory of a server while its block runs; keeps the largest sums."""
 
-    def __init__(self, server_pid: int, sample_s: float = _SAMPLE_S) -> None:
+    def __init__(self, look: Callable[[], Memory], sample_s: float = _SAMPLE_S) -> None:
         """Prepare to look every `sample_s` seconds, which takes some milliseconds each time."""
+        self._look = look
         self._sample_s = sample_s
         self.peak = Memory(0, 0)
-        self._processes = server_tree(server_pid)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -119,7 +119,7 @@ class MemoryPeak:
 
     def _sample(self) -> None:
         while True:
-            now = memory(self._processes)
+            now = self._look()
             self.peak = Memory(max(self.peak.rss, now.rss), max(self.peak.pss, now.pss))
             if self._is_over.wait(self._sample_s):
                 return

@@ -36,9 +36,10 @@ def memory_under_load(repository: Path, plan: Plan) -> dict[str, Any]:
     """Peak memory of all processes of a fresh server while streams run."""
     with speech.running(repository) as (server, client):
         assert server.pid is not None
-        at_rest = processes.memory(processes.server_tree(server.pid))
+        tree = processes.server_tree(server.pid)
+        at_rest = processes.memory(tree)
         requests = speech.equal_requests(TEXT, plan.memory_streams, plan.memory_steps)
-        with processes.MemoryPeak(server.pid) as sampled:
+        with processes.MemoryPeak(lambda: processes.memory(tree)) as sampled:
             speech.speak_all(client, requests)
         parts = processes.pss_by_part(processes.server_tree(server.pid))
     return {

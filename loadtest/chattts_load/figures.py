@@ -40,7 +40,7 @@ class Figures:
     waited_s: float
     """Seconds that these listeners waited, together."""
     memory_bytes: int
-    """Largest proportional size of all processes of the server; 0 if it was not looked at."""
+    """Most memory that the server held, as `memory.py` looks it up; 0: not known."""
 
 
 def figures(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -58,8 +59,10 @@ def _draw(steps: Sequence[Figures], x: Sequence[float], label: str, over_counts:
     _lines(panels[4], x, "Real-time factor", "", factors)
     panels[4].axhline(1.0, color="tab:red", linewidth=1)
     if over_counts:
-        memory = [one.memory_bytes / _MEGABYTE for one in steps]
-        _lines(panels[5], x, "Memory of all processes", "MB", {"": memory})
+        is_known = all(one.memory_bytes for one in steps)
+        title = "Memory" if is_known else "Memory: not known"
+        memory = [one.memory_bytes / _MEGABYTE if is_known else math.nan for one in steps]
+        _lines(panels[5], x, title, "MB", {"": memory})
     else:
         running = [float(one.concurrency) for one in steps]
         _lines(panels[5], x, "Requests at once", "", {"": running})

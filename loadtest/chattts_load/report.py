@@ -51,7 +51,7 @@ def markdown(steps: Sequence[Figures]) -> str:
             f"{one.latency_mean_s:.2f}",
             f"{one.latency_p99_s:.2f}",
             f"{one.first_audio_p50_s:.2f} / {one.first_audio_p95_s:.2f}",
-            f"{one.memory_bytes / _MEGABYTE:.0f}" if one.memory_bytes else "",
+            f"{one.memory_bytes / _MEGABYTE:.0f}" if one.memory_bytes else "not known",
         )
         for one in steps
     ]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chattts_bench.processes import MemoryPeak, processor_name
+from chattts_bench.processes import processor_name
 from chattts_client import ChatTTSClient
 from launcher import EmbeddedServer
 from tritonclient import grpc as triton
@@ -19,6 +19,7 @@ from tritonclient import grpc as triton
 from . import checks, plots, report
 from .figures import Figures, by_length, figures, timeline
 from .locust_process import Target, run_locust
+from .memory import UNKNOWN, MemorySource, most_held, of_metrics, of_processes
 from .profile import Profile, fit, lengths_of, save
 from .records import Record, ended_within
 from .room import max_streams_of, with_room
@@ -29,7 +30,6 @@ _CHECK_RATE_SHARE = 0.5
 _CHECK_STEPS = 4
 """How many times as long as a step: a p99 of few requests is chance."""
 _BIN_S = 5.0
-_SAMPLE_MEMORY_S = 1.0
 _TITLE = "ChatTTS on Triton: load test"
 
 
@@ -44,6 +44,8 @@ class Options:
     grpc_url: str
     http_url: str
     """Of that server, HOST:PORT."""
+    metrics_url: str
+    """Of its metrics, where its memory is looked up; empty: it is not."""
     concurrency: Sequence[int]
     """Requests at once, one step each."""
     seconds: float
@@ -65,18 +67,18 @@ def run_steps(options: Options) -> dict[str, Any]:
         What the last line of the output says.
 
     Raises:
-        ValueError: of a step nothing ended well.
+        ValueError: of a step nothing ended well; the metrics say nothing of memory.
         LocustError: locust failed.
     """
     begun = time.monotonic()
-    with _target(options, max(options.concurrency)) as (target, server_pid):
-        what = _what(options, target)
-        steps, records = _steps(options, target, server_pid)
+    with _target(options, max(options.concurrency)) as (target, memory):
+        what = _what(options, target, memory)
+        steps, records = _steps(options, target, memory)
         profile = _profile(options, target, what, records)
         found = _checks(options, target, profile, steps) if options.with_checks else {}
     save(profile, options.output / "profile.json")
     report.write_csv(steps, options.output / "steps.csv")
-    table = report.markdown(steps)
+    table = f"{report.markdown(steps)}\n\nMemory: {memory.meaning}."
     (options.output / "table.md").write_text(table + "\n", encoding="utf-8")
     classes = [one for users, kept in records.items() for one in by_length(kept, users)]
     plot = plots.over_concurrency(steps)
@@ -94,12 +96,11 @@ def run_steps(options: Options) -> dict[str, Any]:
 def run_shape(options: Options, shape: Shape, rate: float) -> dict[str, Any]:
     """Let one shape run; write its figures over time. Raises and returns as `run_steps`."""
     users = 1 if shape.name == "poisson" else shape.users
-    with _target(options, users) as (target, server_pid):
-        what = {**_what(options, target), "shape": shape.name, "users": shape.users}
-        with _memory(server_pid) as sampled:
+    with _target(options, users) as (target, memory):
+        what = {**_what(options, target, memory), "shape": shape.name, "users": shape.users}
+        with most_held(memory) as held:
             records = run_locust(options.output, shape.name, target, shape, rate)
-    bytes_held = sampled.peak.pss if sampled else 0
-    whole = figures(records, users, options.settle_s, shape.seconds, bytes_held)
+    whole = figures(records, users, options.settle_s, shape.seconds, held.num_bytes)
     stretches = timeline(records, _BIN_S)
     report.write_csv([one for _, one in stretches], options.output / f"{shape.name}.csv")
     classes = by_length(ended_within(records, options.settle_s, shape.seconds), users)
@@ -109,8 +110,8 @@ def run_shape(options: Options, shape: Shape, rate: float) -> dict[str, Any]:
 
 
 @contextmanager
-def _target(options: Options, most: int) -> Iterator[tuple[Target, int | None]]:
-    """What is loaded, and the process id of its server where it is ours.
+def _target(options: Options, most: int) -> Iterator[tuple[Target, MemorySource]]:
+    """What is loaded, and where the memory of its server is looked up.
 
     Args:
         options: say which server.
@@ -118,28 +119,24 @@ def _target(options: Options, most: int) -> Iterator[tuple[Target, int | None]]:
     """
     how = (options.kinds, options.lengths, options.languages)
     if options.repository is None:
-        yield Target(options.grpc_url, options.http_url, *how), None
+        target = Target(options.grpc_url, options.http_url, *how)
+        if not options.metrics_url:
+            yield target, UNKNOWN
+            return
+        with ChatTTSClient(options.grpc_url, metrics_url=options.metrics_url) as client:
+            yield target, of_metrics(client)
         return
     room = with_room(options.repository, options.output / "repository", most)
     server = EmbeddedServer(room)
     server.start()
+    assert server.pid is not None
     try:
-        yield Target(server.grpc_url, server.http_url, *how), server.pid
+        yield Target(server.grpc_url, server.http_url, *how), of_processes(server.pid)
     finally:
         server.kill()
 
 
-@contextmanager
-def _memory(server_pid: int | None) -> Iterator[MemoryPeak | None]:
-    """The largest memory of our server during the block."""
-    if server_pid is None:
-        yield None
-        return
-    with MemoryPeak(server_pid, _SAMPLE_MEMORY_S) as sampled:
-        yield sampled
-
-
-def _what(options: Options, target: Target) -> dict[str, Any]:
+def _what(options: Options, target: Target, memory: MemorySource) -> dict[str, Any]:
     """What was measured, for people; asks the server, which so speaks once before the load."""
     with ChatTTSClient(target.grpc_url) as client:
         summary = client.synthesize("the server is working", voice="en", seed=1)
@@ -154,20 +151,20 @@ def _what(options: Options, target: Target) -> dict[str, Any]:
         "lengths": options.lengths,
         "languages": options.languages,
         "seconds per step": options.seconds,
+        "memory": memory.meaning,
     }
 
 
 def _steps(
-    options: Options, target: Target, server_pid: int | None
+    options: Options, target: Target, memory: MemorySource
 ) -> tuple[list[Figures], dict[int, list[Record]]]:
     steps, kept = [], {}
     window_s = options.seconds - options.settle_s
     for users in options.concurrency:
         shape = Shape("constant", users, options.seconds)
-        with _memory(server_pid) as sampled:
+        with most_held(memory) as held:
             records = run_locust(options.output, f"users-{users}", target, shape)
-        bytes_held = sampled.peak.pss if sampled else 0
-        step = figures(records, users, options.settle_s, window_s, bytes_held)
+        step = figures(records, users, options.settle_s, window_s, held.num_bytes)
         print(
             f"{users} at once: {step.qps:.1f} requests/s, mean {step.latency_mean_s:.2f} s, "
             f"p99 {step.latency_p99_s:.2f} s, first audio {step.first_audio_p50_s:.2f} s, "
@@ -240,7 +237,7 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
     ratios = capacity["predicted_over_measured"]
     return [
         "Figures are of requests that ended within a step, after its settling time; memory is the "
-        "largest proportional size (PSS) of all processes of the server.",
+        "largest of it.",
         f"A second client without gevent, at the same time, the same texts: latency "
         f"{second['latency_ratio']:.3f} and first audio {second['first_audio_ratio']:.3f} of it.",
         f"Arrivals at random times, {capacity['rate']:.2f} per second: the simulation on this "

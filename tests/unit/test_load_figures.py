@@ -11,8 +11,15 @@ from typing import Any
 
 import perf
 import pytest
+from chattts_client import (
+    ChatTTSClient,
+    MetricSample,
+    MetricsSnapshot,
+    ServerUnavailableError,
+)
 from chattts_load import plots, report
 from chattts_load.figures import by_length, figures, timeline
+from chattts_load.memory import UNKNOWN, most_held, of_metrics
 from chattts_load.perf_analyzer import read_latencies, read_speech_export, speech_input
 from chattts_load.playback import Playback
 from chattts_load.records import Record, RecordWriter, ended_within, read_records
@@ -160,6 +167,53 @@ def test_reports_have_every_step(tmp_path: Path) -> None:
     assert base64.b64decode(image[1]).startswith(b"\x89PNG")
     assert "http" not in page  # the page needs nothing else
     assert plots.over_time([(2.5, steps[0]), (7.5, steps[1])]).startswith(b"\x89PNG")
+
+
+def metrics_of(**gauges: float) -> MetricsSnapshot:
+    """A snapshot with the resident memory of each part."""
+    samples = tuple(
+        MetricSample(f"chattts_{part}_resident_memory_bytes", {"version": "1"}, value)
+        for part, value in gauges.items()
+    )
+    counts = dict.fromkeys(
+        ("running", "waiting", "sequences_running", "kv_blocks_used", "kv_blocks_total")
+    )
+    return MetricsSnapshot(url="", samples=samples, **counts)
+
+
+def test_memory_of_a_server_elsewhere_is_what_its_metrics_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter([metrics_of(front=1, engine=3), metrics_of(front=7, engine=8)])
+
+    def next_answer(client: ChatTTSClient, **limits: object) -> MetricsSnapshot:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise ServerUnavailableError("scripted") from None
+
+    monkeypatch.setattr(ChatTTSClient, "metrics_snapshot", next_answer)
+    with ChatTTSClient("127.0.0.1:1", metrics_url="127.0.0.1:1") as client:
+        source = of_metrics(client)
+        assert source.look
+        with most_held(source) as held:
+            pass
+        assert held.num_bytes == 15
+        assert source.look().rss == 0  # one answer that lacks costs only itself
+        monkeypatch.setattr(ChatTTSClient, "metrics_snapshot", lambda *_, **__: metrics_of())
+        with pytest.raises(ValueError, match="metrics off"):
+            of_metrics(client)
+
+
+def test_memory_that_nobody_knows_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    with most_held(UNKNOWN) as held:
+        pass
+    step = figures([record()], 1, 0.0, 10.0, held.num_bytes)
+    assert report.markdown([step]).endswith("| not known |")
+    assert plots.over_concurrency([step]).startswith(b"\x89PNG")
+    with pytest.raises(SystemExit):
+        loadtest.parse(["--metrics-url", "host:8002"])
+    assert "only with --url" in capsys.readouterr().err
 
 
 def speech_export(texts: list[str]) -> dict[str, Any]:
