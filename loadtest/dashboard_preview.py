@@ -78,13 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             with Traffic(server.grpc_url, server.http_url, TEXTS, num_callers) as traffic:
                 traffic.run_for(seconds)
         end_s = time.time()
-        served = prometheus.query("chattts_info")[0].labels
+        served = prometheus.query("chattts_info > 0")[0].labels
         data = {
             query.expr: prometheus.query_range(query.expr, start_s, end_s, 1.0) for query in queries
         }
     callers = ", ".join(map(str, STEPS))
     title = f"{callers} callers of all kinds at once, {seconds:g} s each; "
-    title += f"checkpoint {served['checkpoint']}, {served['precision']}"
+    title += f"checkpoint {served['checkpoint']}, {served['precision']}; over the seconds"
     draw(title, panels, data, start_s, arguments.output)
     empty = [query for query in queries if not data[query.expr]]
     summary = {

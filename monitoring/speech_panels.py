@@ -82,7 +82,10 @@ TRAFFIC = Row(
             "short",
             "Being spoken, and waiting for an engine by priority (1 first).",
             (
-                Query("sum by (version) (chattts_running_requests{<v>})", "running {{version}}"),
+                Query(
+                    "sum by (version) (chattts_running_requests{<v>})",
+                    "spoken by version {{version}}",
+                ),
                 Query(
                     "sum by (priority) (chattts_requests_waiting{<v>})",
                     "waiting, priority {{priority}}",

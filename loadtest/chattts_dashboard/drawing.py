@@ -15,13 +15,15 @@ from PIL import Image
 from .dashboard import Panel
 from .prometheus import Series
 
-_COLUMNS = 6
-_PANEL_INCHES = (2.8, 1.9)
+_COLUMNS = 3
+"""As in Grafana, and as wide as a page shows without making it smaller."""
+_PANEL_INCHES = (3.3, 1.65)
 _DPI = 90
 _COLORS = 64
 _MAX_NAMES = 5
-_SCALES = {"percentunit": (100.0, "%"), "bytes": (1e-9, "GB"), "s": (1.0, "s")}
-"""Factor and name of Grafana's units; others have none."""
+_GIGABYTE = 1e9
+_SCALES = {"percentunit": (100.0, "%"), "s": (1.0, "s")}
+"""Factor and name of Grafana's units but bytes; others have none."""
 
 
 def draw(
@@ -56,30 +58,33 @@ def draw(
             row = panel.row
             name = f"{row.upper()} | {panel.title}" if is_first else panel.title
             place.set_title(name, loc="left", fontsize=7, fontweight="bold")
-            show = _table if panel.kind == "table" else _lines
+            show = _table if panel.kind == "table" else draw_lines
             show(place, panel, data, start_s)
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=_DPI)
     Image.open(drawn).convert("RGB").quantize(_COLORS).save(path, optimize=True)
 
 
-def _lines(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: float) -> None:
-    factor, unit = _SCALES.get(panel.unit, (1.0, ""))
-    number = 0
-    for query in panel.queries:
-        for series in data[query.expr]:
-            times = [when - start_s for when, _ in series.points]
-            values = [factor * value for _, value in series.points]
-            name = _name(query.legend, series.labels) if number < _MAX_NAMES else None
-            axes.plot(times, values, linewidth=1, label=name)
-            number += 1
-    axes.set_ylim(bottom=0, top=1.05 * axes.get_ylim()[1])
+def draw_lines(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: float) -> None:
+    """Draw one panel, as `draw` does."""
+    lines = [(query, series) for query in panel.queries for series in data[query.expr]]
+    most = max((value for _, series in lines for _, value in series.points), default=0.0)
+    factor, unit = _scale(panel.unit, most)
+    for number, (query, series) in enumerate(lines):
+        times = [when - start_s for when, _ in series.points]
+        values = [factor * value for _, value in series.points]
+        name = _name(query.legend, series.labels) if number < _MAX_NAMES else None
+        if number == _MAX_NAMES:
+            name = f"and {len(lines) - _MAX_NAMES} more"
+        axes.plot(times, values, linewidth=1, label=name)
+    top = 1.1 * factor * most or 1.0
+    axes.set_ylim(-0.03 * top, top)  # a line at 0 is seen
     if panel.limit is not None and axes.get_ylim()[1] > 0.4 * factor * panel.limit:
         axes.axhline(factor * panel.limit, color="tab:red", linewidth=1, linestyle="--")
     axes.set_ylabel(unit, fontsize=6)
     axes.tick_params(labelsize=6)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=5, loc="upper left", framealpha=0.6)
+    axes.legend(fontsize=6, loc="best", framealpha=0.6)
 
 
 def _table(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: float) -> None:
@@ -92,6 +97,13 @@ def _table(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start_s: 
     axes.text(0.02, 0.95, "\n".join(lines), fontsize=6, va="top", transform=axes.transAxes)
     axes.set_xticks([])
     axes.set_yticks([])
+
+
+def _scale(unit: str, most: float) -> tuple[float, str]:
+    """Return factor and name of a unit of Grafana's whose largest value is `most`."""
+    if unit == "bytes":
+        return (1 / _GIGABYTE, "GB") if most >= _GIGABYTE else (1000 / _GIGABYTE, "MB")
+    return _SCALES.get(unit, (1.0, ""))
 
 
 def _name(legend: str, labels: Mapping[str, str]) -> str:

@@ -8,8 +8,9 @@ import dashboard_preview
 import make_dashboard
 import pytest
 from chattts_dashboard.dashboard import Panel, Query, read_panels
-from chattts_dashboard.drawing import draw
+from chattts_dashboard.drawing import draw, draw_lines
 from chattts_dashboard.prometheus import Prometheus, Series
+from matplotlib.figure import Figure
 from PIL import Image
 
 PANELS = read_panels(rate_range="7s")
@@ -51,6 +52,38 @@ def test_panels_with_data_are_drawn(tmp_path: Path) -> None:
             sizes.append(image.size)
     assert sizes[0] == sizes[1]
     assert sizes[2][1] > sizes[0][1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "shown"),
+    [
+        ("bytes", 2e8, (200.0, "MB")),
+        ("bytes", 3e9, (3.0, "GB")),
+        ("percentunit", 0.5, (50.0, "%")),
+        ("short", 7.0, (7.0, "")),
+    ],
+)
+def test_numbers_are_drawn_in_a_unit_that_can_be_read(
+    unit: str, value: float, shown: tuple[float, str]
+) -> None:
+    axes = Figure().add_subplot()
+    panel = Panel("Row", "P", unit, "timeseries", None, (Query("a", "{{x}}"),))
+    series = [Series({"x": str(number)}, ((1.0, value),)) for number in range(8)]
+    draw_lines(axes, panel, {"a": series}, 0.0)
+    assert [line.get_ydata()[0] for line in axes.lines] == pytest.approx([shown[0]] * 8)
+    assert axes.get_ylabel() == shown[1]
+    legend = axes.get_legend()
+    assert legend
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["0", "1", "2", "3", "4", "and 3 more"]
+
+
+def test_a_line_at_nothing_can_be_seen() -> None:
+    axes = Figure().add_subplot()
+    panel = Panel("Row", "P", "short", "timeseries", None, (Query("a", "a"),))
+    draw_lines(axes, panel, {"a": [Series({}, ((1.0, 0.0),)), Series({}, ())]}, 0.0)
+    bottom, top = axes.get_ylim()
+    assert bottom < 0 < top
 
 
 def test_without_prometheus_the_reason_is_told(
