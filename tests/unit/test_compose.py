@@ -111,7 +111,24 @@ def test_container_is_hardened(service: dict[str, Any]) -> None:
     assert service["command"][0].startswith("--control-token-file=")
     assert {volume["read_only"] for volume in service["volumes"]} == {True}
     assert service["mem_limit"]
+    # two versions of three Python models, the one with four instances, and as much again
+    assert service["pids_limit"] > 2 * 2 * 6 * server_files.THREAD_POOL_SIZE
+    assert service["cpus"] == 0  # all
     assert "USER 1000:1000" in DOCKERFILE
+
+
+def test_only_what_is_written_can_be_written(service: dict[str, Any]) -> None:
+    assert service["read_only"]
+    (mounted,) = service["tmpfs"]
+    path, _, options = mounted.partition(":")
+    assert "exec" in options.split(
+        ","
+    )  # Docker's default is noexec, and compiled kernels are loaded
+    assert re.search(r"\bsize=\d+[kmg]$", options)  # as the kernel reads it, not Docker
+    written = [service["command"][0].partition("=")[2]]
+    written += re.findall(r"\b\w+_CACHE_(?:DIR|PATH)=(\S+)", DOCKERFILE)
+    assert len(written) == 3
+    assert all(name.startswith(f"{path}/") for name in written)
 
 
 def test_ports_are_published_on_loopback(service: dict[str, Any]) -> None:
@@ -162,6 +179,9 @@ def test_tools_are_pinned_and_hardened(tool: dict[str, Any]) -> None:
     assert tool["cap_drop"] == ["ALL"]
     assert tool["security_opt"] == ["no-new-privileges:true"]
     assert tool["mem_limit"]
+    assert tool["cpus"] == 1
+    assert tool["pids_limit"] == 512
+    assert tool["healthcheck"]["test"][:2] == ["CMD", "wget"]
     assert tool["stop_grace_period"]
     assert all(port.startswith("127.0.0.1:") for port in tool["ports"])
 
