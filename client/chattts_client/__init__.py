@@ -16,8 +16,8 @@ from ._exceptions import (
 from ._health import Health, ModelInfo
 from ._limits import RateLimit
 from ._metrics import MetricSample, MetricsSnapshot
-from ._settings import Tls
 from ._stream import AsyncSpeechStream, SpeechStream
+from ._tls import Tls
 from ._types import (
     AlignedSpan,
     Audio,

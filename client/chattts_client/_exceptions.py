@@ -269,6 +269,12 @@ def too_late(request_id: str = "") -> RequestTimeoutError:
     return RequestTimeoutError(message, request_id=request_id)
 
 
+def closed(request_id: str = "") -> RequestCancelledError:
+    """The error of whoever waits for what this side closes."""
+    message = "the call was closed before its answer was complete"
+    return RequestCancelledError(message, request_id=request_id)
+
+
 def no_http(what: object, request_id: str = "") -> ProtocolError:
     """The error of an answer that is not HTTP, or not Triton's."""
     hint = "Name the HTTP port in url, 8000 by default, or pass transport='grpc'."

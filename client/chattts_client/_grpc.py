@@ -24,11 +24,12 @@ from tritonclient.grpc.service_pb2_grpc import GRPCInferenceServiceStub
 
 from . import _grpc_messages as messages
 from ._answers import Reader, read_facts
-from ._exceptions import error_in_stream
+from ._exceptions import closed, error_in_stream
 from ._json import JsonObject
 from ._main_thread import Interruptible
 from ._protocol import STOP_LIMIT_S, Question, SpeechRequest, health_request
-from ._settings import Endpoint, Tls
+from ._settings import Endpoint
+from ._tls import Tls, ssl_context
 
 _CHANNEL_OPTIONS = (
     # Equal channels of a process would share one connection, which a load balancer gives to one
@@ -69,7 +70,7 @@ class _BlockingTransport:
         try:
             call = self._infer(message, timeout_s)
         except ValueError as error:  # the client was closed between two tries
-            raise messages.closed(request.request_id) from error
+            raise closed(request.request_id) from error
         return GrpcCall(call, message, self)
 
     def stop(self, message: Any) -> None:
@@ -118,7 +119,7 @@ class GrpcCall:
             with self._reading:
                 response = next(self._call, None)
                 if self._is_stopped:  # by another thread
-                    raise messages.closed(request_id)
+                    raise closed(request_id)
                 if response is not None and response.error_message:
                     self._read_to_the_end()
                     raise error_in_stream(response.error_message, request_id)
@@ -168,7 +169,7 @@ class AsyncGrpcTransport:
         try:
             call = self._infer(message, timeout_s)
         except grpc.aio.UsageError as error:  # the client was closed between two tries
-            raise messages.closed(request.request_id) from error
+            raise closed(request.request_id) from error
         return AsyncGrpcCall(call, message, self)
 
     async def stop(self, message: Any) -> None:
@@ -227,7 +228,7 @@ class AsyncGrpcCall:
             async with self._reading:
                 response = await self._call.read()
                 if self._is_stopped:  # by another task
-                    raise messages.closed(request_id)
+                    raise closed(request_id)
                 if response is not grpc.aio.EOF and response.error_message:
                     await self._read_to_the_end()
                     raise error_in_stream(response.error_message, request_id)
@@ -236,7 +237,7 @@ class AsyncGrpcCall:
             raise messages.call_error(error, request_id, left_s) from error
         except asyncio.CancelledError:
             if self._is_stopped or self._transport.is_closed:
-                raise messages.closed(request_id) from None
+                raise closed(request_id) from None
             left_s = self._call.time_remaining()
             if _is_task_cancelled(left_s):
                 raise
@@ -289,10 +290,11 @@ def _credentials(tls: Tls | None) -> Any:
     """Certificates for gRPC; None: not encrypted.
 
     Raises:
-        OSError: a file cannot be read.
+        ValueError: a file is no good.
     """
     if tls is None:
         return None
+    ssl_context(tls)  # only to check the files: gRPC takes any bytes, and never connects
     roots = _system_roots() if tls.ca_file is None else Path(tls.ca_file).read_bytes()
     key, certificates = (
         None if file is None else Path(file).read_bytes() for file in (tls.key_file, tls.cert_file)

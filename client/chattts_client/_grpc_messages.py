@@ -15,7 +15,6 @@ from ._answers import Reader
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
-    RequestCancelledError,
     error_from_status,
     too_late,
 )
@@ -92,12 +91,6 @@ def reader(response: Any) -> Reader:
     """Access to the outputs of one response of a stream."""
     read: Reader = InferResult(response.infer_response).as_numpy
     return read
-
-
-def closed(request_id: str) -> RequestCancelledError:
-    """The error of who reads a stream that somebody else closes."""
-    message = "the stream was closed while it was being read"
-    return RequestCancelledError(message, request_id=request_id)
 
 
 def not_sent(request_id: str, left_s: float | None) -> ChatTTSError:

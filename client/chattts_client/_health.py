@@ -45,8 +45,8 @@ class Health:
     """Of Triton, such as 2.51.0; empty if it did not say."""
     contract: int
     """Version of the inputs, outputs and metadata that the models follow; 0: they did not say."""
-    compatible: bool
-    """False: this client does not understand that version."""
+    compatible: bool | None
+    """Whether this client understands that version; None: no answer that would tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,6 @@ def find_health(url: str) -> Procedure[Health]:
         reason = contract_mismatch(facts)
     except ChatTTSError as error:
         reason = str(error)
-    is_compatible = not contract_mismatch(facts)
     is_live, version = bool(facts), ""
     if not is_live:
         try:
@@ -96,7 +95,7 @@ def find_health(url: str) -> Procedure[Health]:
         reason=reason,
         server_version=version,
         contract=contract if isinstance(contract, int) else 0,
-        compatible=is_compatible,
+        compatible=not contract_mismatch(facts) if facts else None,
     )
 
 

@@ -18,6 +18,7 @@ from tritonclient.utils import InferenceServerException
 from ._answers import Reader, read_json_facts
 from ._exceptions import (
     ChatTTSError,
+    closed,
     code_from_http,
     error_from_status,
     no_http,
@@ -34,7 +35,8 @@ from ._protocol import (
     with_deadline,
 )
 from ._settings import Endpoint
-from ._web import OK, Answer, Connections, ssl_context
+from ._tls import ssl_context
+from ._web import OK, Answer, Connections
 
 _JSON_LENGTH = "Inference-Header-Content-Length"
 _READY, _NOT_READY = OK, 400
@@ -73,7 +75,7 @@ class HttpTransport:
         return _ask(self._connections, asked, timeout_s)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; running requests are cancelled."""
         self._connections.close()
 
 
@@ -110,6 +112,8 @@ class AsyncHttpTransport:
         if endpoint.tls is not None:
             self._tls = {"ssl": True, "ssl_context": ssl_context(endpoint.tls)}
         self._client: Any = None
+        self._running: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
 
     def start(self, request: SpeechRequest, timeout_s: float | None) -> AsyncHttpCall:
         """Prepare a request; it is sent when the answer is received."""
@@ -117,26 +121,41 @@ class AsyncHttpTransport:
 
     async def infer(self, request: SpeechRequest, timeout_s: float | None) -> Reader:
         """Send a request and wait for its response."""
-        answer = self._connect().infer(
+        if self._is_closed:  # between two tries
+            raise closed(request.request_id)
+        running = asyncio.create_task(self._infer(request))
+        self._running.add(running)
+        try:
+            result = await asyncio.wait_for(running, timeout_s)
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise closed(request.request_id) from None
+            raise
+        except _FAILURES as error:
+            raise _error(error, request.request_id) from error
+        finally:
+            self._running.remove(running)
+        reader: Reader = result.as_numpy
+        return reader
+
+    async def _infer(self, request: SpeechRequest) -> Any:
+        return await self._connect().infer(
             UNARY_MODEL,
             [_input(tensor) for tensor in request.tensors],
             model_version=request.model_version,
             request_id=request.request_id,
             headers=dict(self._endpoint.headers),
         )
-        try:
-            result = await asyncio.wait_for(answer, timeout_s)
-        except _FAILURES as error:
-            raise _error(error, request.request_id) from error
-        reader: Reader = result.as_numpy
-        return reader
 
     async def ask(self, asked: Question, timeout_s: float | None) -> JsonObject:
         """Ask about the server or a model; its answer has the keys of `Question`."""
         return await asyncio.to_thread(_ask, self._connections, asked, timeout_s)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; running requests are cancelled."""
+        self._is_closed = True
+        for running in self._running:
+            running.cancel()
         self._connections.close()
         if self._client is not None:
             await self._client.close()

@@ -11,8 +11,14 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from ._exceptions import RequestTimeoutError
+
+TURN_HINT: Final = (
+    "Allow more requests with rate_limit, or more time with timeout_s: the server was not asked."
+)
+"""What to do about a time limit that passed while a request waited for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,6 @@ class Limiter:
             wait_s = start_s - now_s
             if patience_s is not None and wait_s >= patience_s:
                 message = f"the rate limit of this client lets it start only in {wait_s:.2f} s"
-                raise RequestTimeoutError(message)
+                raise RequestTimeoutError(message, hint=TURN_HINT)
             self._starts_s.append(start_s)
         return wait_s

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Final
 
-from ._exceptions import ProtocolError
+from ._exceptions import ChatTTSError, ProtocolError
 from ._settings import Endpoint
 from ._web import OK, Connections
+
+_HINT: Final = "Name the port of the server's metrics in metrics_url, 8002 by default."
+_MAX_SHOWN: Final = 100
+"""Bytes of another answer that are looked at for a message."""
+_SERVER_FAILED: Final = 500
+"""The lowest status that is about a server which does have the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +63,27 @@ def fetch_metrics(url: str, timeout_s: float | None) -> MetricsSnapshot:
     Raises:
         ServerUnavailableError: nothing answers there.
         RequestTimeoutError: no complete answer within `timeout_s` seconds.
+        ServerError: the metrics' own server failed.
         ProtocolError: what answers has no metrics of Triton.
     """
     try:
+        return _snapshot(url, _samples(_ask(url, timeout_s)))
+    except ChatTTSError as error:
+        error.hint = _HINT  # theirs is about the server that speaks
+        raise
+
+
+def _ask(url: str, timeout_s: float | None) -> bytes:
+    try:
         with closing(Connections(Endpoint(url))) as connections:
             answer = connections.ask("/metrics", timeout_s)
-        if answer.status != OK:
-            raise answer.error()
-    except ProtocolError as error:
-        raise _no_metrics(str(error)) from error
-    return _snapshot(url, _samples(answer.content))
+    except ProtocolError as error:  # not HTTP
+        raise _no_metrics(error) from error
+    if answer.status >= _SERVER_FAILED:
+        raise answer.error()
+    if answer.status != OK:
+        raise _no_metrics(f"HTTP status {answer.status}, {_beginning(answer.content)}")
+    return answer.content
 
 
 def _samples(content: bytes) -> tuple[MetricSample, ...]:
@@ -74,7 +93,7 @@ def _samples(content: bytes) -> tuple[MetricSample, ...]:
     try:
         families = list(text_string_to_metric_families(content.decode()))
     except ValueError as error:
-        raise _no_metrics(str(error)) from error
+        raise _no_metrics(_beginning(content)) from error
     samples = tuple(
         MetricSample(sample.name, sample.labels, sample.value)
         for family in families
@@ -85,9 +104,13 @@ def _samples(content: bytes) -> tuple[MetricSample, ...]:
     return samples
 
 
-def _no_metrics(reason: str) -> ProtocolError:
-    hint = "Name the port of the server's metrics in metrics_url, 8002 by default."
-    return ProtocolError(f"not the metrics of Triton: {reason}", hint=hint)
+def _beginning(content: bytes) -> str:
+    return reprlib.repr(content[:_MAX_SHOWN].decode(errors="replace"))
+
+
+def _no_metrics(reason: object) -> ProtocolError:
+    message = f"metrics_url: not the metrics of Triton: {reason}"
+    return ProtocolError(message, field="metrics_url")
 
 
 def _snapshot(url: str, samples: tuple[MetricSample, ...]) -> MetricsSnapshot:

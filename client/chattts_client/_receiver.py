@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import fields
 
@@ -23,6 +24,7 @@ class Receiver:
         self._chunks: list[AudioChunk] = []
         self._is_kept = False
         self._audio: Audio | None = None
+        self._failure: ChatTTSError | None = None
 
     def add(self, reader: Reader | None) -> AudioChunk:
         """Decode the next response.
@@ -55,10 +57,22 @@ class Receiver:
         if reader is not None:
             raise ProtocolError("a response came after the final one")
 
-    def complete(self, error: ChatTTSError) -> None:
-        """Add to an error what this stream knows: never try again once audio was handed over."""
+    def fail(self, error: ChatTTSError) -> None:
+        """Add to an error what this stream knows, and keep it for whoever reads on.
+
+        What failed after audio was handed over is never tried again.
+        """
         error.request_id = error.request_id or self.request_id
         error.retryable = error.retryable and not self.has_audio
+        self._failure = copy.copy(error)
+
+    def check(self) -> None:
+        """Raise the error that has ended this utterance, if one has.
+
+        Each time it is a copy: a traceback would refer to this object, which holds the error.
+        """
+        if self._failure is not None:
+            raise copy.copy(self._failure)
 
     def audio(self) -> Audio:
         """Everything received, as one utterance.

@@ -14,7 +14,7 @@ from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception
 from tenacity.wait import wait_exponential, wait_random_exponential
 
 from ._exceptions import ChatTTSError, RequestTimeoutError
-from ._limits import Limiter
+from ._limits import TURN_HINT, Limiter
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 8.0
@@ -47,6 +47,8 @@ class Patience:
         self._end_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._max_retries = max_retries
         self._limiter = limiter
+        self._has_waited = False
+        """Whether the last try had to wait for its turn."""
 
     @property
     def is_limited(self) -> bool:
@@ -63,7 +65,8 @@ class Patience:
             return None
         left_s = self._end_s - time.monotonic()
         if left_s <= 0:
-            raise RequestTimeoutError("the time limit passed before the request could be sent")
+            message = "the time limit passed before the request could be sent"
+            raise RequestTimeoutError(message, hint=TURN_HINT if self._has_waited else "")
         return left_s
 
     def turn_s(self) -> float:
@@ -73,7 +76,9 @@ class Patience:
             RequestTimeoutError: it comes after the deadline.
         """
         left_s = self.left_s()
-        return 0.0 if self._limiter is None else self._limiter.wait_s(left_s)
+        turn_s = 0.0 if self._limiter is None else self._limiter.wait_s(left_s)
+        self._has_waited = turn_s > 0
+        return turn_s
 
     def run(self, attempt: Callable[[], T], pause: Pause) -> T:
         """Call `attempt` until it returns, fails for good, or patience ends; the last error raises.

@@ -8,7 +8,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from ._exceptions import InvalidRequestError
 from ._limits import Limiter, RateLimit
 from ._protocol import SpeechRequest, speech_request
 from ._retry import Patience
+from ._tls import Tls
 from ._types import UNSET, Unset
 
 TransportName = Literal["grpc", "http"]
@@ -41,22 +41,6 @@ _OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "host", "te", "transfer-encoding"}
     | {"inference-header-content-length"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """Certificates of an encrypted connection; without any, the system's roots are trusted."""
-
-    ca_file: str | PathLike[str] | None = None
-    """PEM file of the authorities that may have signed the server's certificate."""
-    cert_file: str | PathLike[str] | None = None
-    """PEM file of this client's certificate, for a server that asks for one."""
-    key_file: str | PathLike[str] | None = None
-    """PEM file of its private key."""
-
-    def __post_init__(self) -> None:
-        if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("tls: cert_file and key_file belong together; one is missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +96,8 @@ class ClientSettings(ABC):
             metrics_url: HOST:PORT of the server's metrics. Default: port 8002 of the same host.
 
         Raises:
-            ValueError: a malformed argument; the message begins with its name.
-            OSError: a file of `tls` cannot be read.
+            ValueError: a malformed argument, or a file of `tls` that is no good; the message begins
+                with the argument's name.
             ImportError: the `http` extra is not installed.
         """
         if not isinstance(transport, str) or transport not in DEFAULT_URLS:

@@ -36,8 +36,9 @@ _NO_ANSWER = (ServerUnavailableError, RequestTimeoutError)
 class SpeechStream(Iterator[AudioChunk]):
     """The chunks of one utterance as they are made; leaving it early cancels on the server.
 
-    Iterate once, then `result` gives the whole utterance. Not safe for use by several threads,
-    except for `close`. The request is sent at once, or with the first read if it may have to wait
+    Iterate once, then `result` gives the whole utterance. What has failed raises its error again
+    however it is read on. One thread reads at a time, another one gets RuntimeError; any thread may
+    `close`. The request is sent at once, or with the first read if it may have to wait
     (`rate_limit`) or need not be sent (`cache` with use "first").
     """
 
@@ -49,6 +50,7 @@ class SpeechStream(Iterator[AudioChunk]):
         self._patience = patience
         self._shelf = shelf
         self._receiver = Receiver(request.request_id)
+        self._reading = threading.RLock()  # its own thread passes one that an interrupt left
         self._over = threading.Event()
         self._connecting = threading.Lock()
         self._call: Call | None = None
@@ -61,7 +63,16 @@ class SpeechStream(Iterator[AudioChunk]):
         return self._receiver.request_id
 
     def __next__(self) -> AudioChunk:
+        if not self._reading.acquire(blocking=False):
+            raise _read_twice("thread")
+        try:
+            return self._next()
+        finally:
+            self._reading.release()
+
+    def _next(self) -> AudioChunk:
         if self._over.is_set():
+            self._receiver.check()
             raise StopIteration
         try:
             if self._receiver.has_begun and self._call is not None:
@@ -72,7 +83,7 @@ class SpeechStream(Iterator[AudioChunk]):
                 self._finish()
         except ChatTTSError as error:
             self.close()
-            self._receiver.complete(error)
+            self._receiver.fail(error)
             raise
         return chunk
 
@@ -143,7 +154,7 @@ class SpeechStream(Iterator[AudioChunk]):
 
 
 class AsyncSpeechStream(AsyncIterator[AudioChunk]):
-    """The asynchronous twin of `SpeechStream`."""
+    """The asynchronous twin of `SpeechStream`, read by one task at a time."""
 
     def __init__(
         self, transport: AsyncTransport, request: SpeechRequest, patience: Patience, shelf: Shelf
@@ -153,6 +164,7 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         self._patience = patience
         self._shelf = shelf
         self._receiver = Receiver(request.request_id)
+        self._is_read = False
         self._over = asyncio.Event()
         self._call: AsyncCall | None = None
         if not patience.is_limited and not shelf.is_first:
@@ -164,7 +176,17 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         return self._receiver.request_id
 
     async def __anext__(self) -> AudioChunk:
+        if self._is_read:
+            raise _read_twice("task")
+        self._is_read = True
+        try:
+            return await self._next()
+        finally:
+            self._is_read = False
+
+    async def _next(self) -> AudioChunk:
         if self._over.is_set():
+            self._receiver.check()
             raise StopAsyncIteration
         try:
             if self._receiver.has_begun and self._call is not None:
@@ -175,7 +197,7 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
                 await self._finish()
         except ChatTTSError as error:
             await self.close()
-            self._receiver.complete(error)
+            self._receiver.fail(error)
             raise
         return chunk
 
@@ -284,6 +306,10 @@ def _only(first: Reader | None, second: Reader | None) -> Reader:
     if first is None or second is not None:
         raise ProtocolError("not exactly one response")
     return first
+
+
+def _read_twice(reader: str) -> RuntimeError:
+    return RuntimeError(f"a stream is read by one {reader} at a time; another one reads this one")
 
 
 def _pause(over: threading.Event) -> Pause:

@@ -9,11 +9,10 @@ import contextlib
 import http.client
 import reprlib
 import socket
-import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,13 +20,15 @@ from typing import Any, Final
 from ._exceptions import (
     ChatTTSError,
     ProtocolError,
+    closed,
     code_from_http,
     error_from_status,
     no_http,
     too_late,
 )
 from ._json import get, parse_object
-from ._settings import Endpoint, Tls
+from ._settings import Endpoint
+from ._tls import ssl_context
 
 OK: Final = 200
 _NOT_FOUND: Final = 404
@@ -66,11 +67,13 @@ class Connections:
         """Open none yet.
 
         Raises:
-            OSError: a file of `tls` cannot be read.
+            ValueError: a file of `tls` is no good.
         """
         self._endpoint = endpoint
         self._ssl = None if endpoint.tls is None else ssl_context(endpoint.tls)
         self._idle: deque[http.client.HTTPConnection] = deque()
+        self._limits: set[_Limit] = set()
+        """One for each request that runs."""
         self._is_closed = False
 
     def ask(
@@ -92,28 +95,51 @@ class Connections:
         Raises:
             ServerUnavailableError: no connection, or it was cut.
             RequestTimeoutError: no complete answer within the limit.
+            RequestCancelledError: another thread has closed the connections.
             ProtocolError: the answer is not HTTP.
         """
         method = "GET" if body is None else "POST"
         request = (method, path, body, {**dict(self._endpoint.headers), **headers})
-        with _Limit(timeout_s) as limit:
+        with self._limit(timeout_s) as limit:
             try:
                 answer = self._exchange(request, limit)
             except (OSError, http.client.HTTPException) as error:
+                if limit.is_closed:
+                    raise closed() from error
                 if limit.has_passed or isinstance(error, TimeoutError):
                     raise too_late() from error
                 if isinstance(error, (OSError, http.client.IncompleteRead)):
                     raise error_from_status("UNAVAILABLE", f"no connection: {error}", "") from error
                 raise no_http(reprlib.repr(str(error))) from error
-            if limit.has_passed:  # cut, which looks like the end of an answer without a length
+            # a cut looks like the end of an answer without a length
+            if limit.is_closed:
+                raise closed()
+            if limit.has_passed:
                 raise too_late()
             return answer
 
     def close(self) -> None:
-        """Close the connections that wait; those in use close when their answer is there."""
+        """Close all connections; who waits for an answer gets RequestCancelledError."""
         self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        for limit in tuple(self._limits):
+            limit.close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    @contextlib.contextmanager
+    def _limit(self, timeout_s: float | None) -> Iterator[_Limit]:
+        with _Limit(timeout_s) as limit:
+            self._limits.add(limit)
+            if self._is_closed:  # only now: whoever closes after this finds the limit
+                limit.close()
+            try:
+                yield limit
+            finally:
+                self._limits.remove(limit)
 
     def _exchange(self, request: tuple[Any, ...], limit: _Limit) -> Answer:
         try:
@@ -123,7 +149,7 @@ class Connections:
         try:
             return self._exchange_on(connection, request, limit)
         except ConnectionError:
-            if limit.has_passed:
+            if limit.is_over:
                 raise
         # the server has closed it while it was idle, which shows only now
         return self._exchange_on(self._connection(limit), request, limit)
@@ -132,8 +158,6 @@ class Connections:
         self, connection: http.client.HTTPConnection, request: tuple[Any, ...], limit: _Limit
     ) -> Answer:
         try:
-            if connection.sock is None:
-                connection.connect()
             limit.watch(connection.sock)
             connection.request(*request)
             response = connection.getresponse()
@@ -142,38 +166,69 @@ class Connections:
             connection.close()
             raise
         limit.leave()
-        is_kept = connection.sock is not None and not (self._is_closed or limit.has_passed)
+        is_kept = connection.sock is not None and not limit.is_over
         if is_kept and len(self._idle) < _MAX_IDLE:
             self._idle.append(connection)
         else:
             connection.close()
+        if self._is_closed:  # just now, and this one may have come too late for it
+            self._close_idle()
         return answer
 
     def _connection(self, limit: _Limit) -> http.client.HTTPConnection:
-        host, port, timeout_s = self._endpoint.host, self._endpoint.port, limit.left_s
-        if self._ssl is None:
-            return http.client.HTTPConnection(host, port, timeout=timeout_s)
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._ssl)
+        """Make a new one, watched from its first packet on."""
+        host, port = self._endpoint.host, self._endpoint.port
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for place, (*family, _, address) in enumerate(addresses, 1):
+            try:
+                connected = self._connected(socket.socket(*family), address, limit)
+            except OSError:
+                if place == len(addresses) or limit.is_over:
+                    raise
+            else:
+                break
+        connection = (
+            http.client.HTTPConnection(host, port)
+            if self._ssl is None
+            else http.client.HTTPSConnection(host, port, context=self._ssl)
+        )
+        connection.sock = connected
+        return connection
 
-
-def ssl_context(tls: Tls) -> ssl.SSLContext:
-    """The certificates of `tls` as the standard library takes them.
-
-    Raises:
-        OSError: a file cannot be read, or holds no certificate.
-    """
-    context = ssl.create_default_context(cafile=tls.ca_file)
-    if tls.cert_file is not None:
-        context.load_cert_chain(tls.cert_file, tls.key_file)
-    return context
+    def _connected(self, plain: socket.socket, address: Any, limit: _Limit) -> socket.socket:
+        try:
+            limit.watch(plain)
+            plain.connect(address)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._ssl is None:
+                return plain
+            encrypted = self._ssl.wrap_socket(
+                plain, server_hostname=self._endpoint.host, do_handshake_on_connect=False
+            )
+        except BaseException:
+            plain.close()
+            raise
+        try:
+            limit.watch(encrypted)
+            encrypted.do_handshake()
+        except BaseException:
+            encrypted.close()
+            raise
+        return encrypted
 
 
 class _Limit:
-    """Cuts the connection in use after some seconds: bytes that trickle end no limit of a read."""
+    """Cuts the connection in use after some seconds: bytes that trickle end no limit of a read.
+
+    Another thread may `close` it, which cuts at once.
+    """
 
     def __init__(self, timeout_s: float | None) -> None:
         self._end_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._timer: threading.Timer | None = None
+        self._connection: socket.socket | None = None
+        self.is_closed = False
+        """Whether nobody wants the answer any more."""
 
     @property
     def left_s(self) -> float | None:
@@ -184,9 +239,27 @@ class _Limit:
     def has_passed(self) -> bool:
         return self._end_s is not None and time.monotonic() >= self._end_s
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no connection is to be used any more."""
+        return self.is_closed or self.has_passed
+
+    def close(self) -> None:
+        """Cut the connection in use, and refuse any further one."""
+        self.is_closed = True
+        if (connection := self._connection) is not None:
+            _cut(connection)
+
     def watch(self, connection: socket.socket) -> None:
-        """Cut this one; a kept connection has another limit from its last request."""
+        """Cut this one; a kept connection has another limit from its last request.
+
+        Raises:
+            ConnectionAbortedError: this limit was closed.
+        """
         self.leave()
+        self._connection = connection
+        if self.is_closed:  # only now: whoever closes after this cuts it
+            raise ConnectionAbortedError("closed by this side")
         connection.settimeout(self.left_s)
         if self.left_s is not None:
             self._timer = threading.Timer(self.left_s, _cut, (connection,))
@@ -194,6 +267,7 @@ class _Limit:
 
     def leave(self) -> None:
         """Cut none any more."""
+        self._connection = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()

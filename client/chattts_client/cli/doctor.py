@@ -225,7 +225,7 @@ def _models(client: ChatTTSClient) -> Finding:
 
 
 def _contract(health: Health) -> Finding:
-    if not health.compatible:
+    if health.compatible is False:
         advice = "install the client of the server's release, or bring the server up to date"
         return Finding("contract", "fail", health.reason, advice, out.EXIT_PROTOCOL)
     if not health.ready:

@@ -13,7 +13,8 @@ from typer import Argument, BadParameter, Context, Option
 
 from .._client import ChatTTSClient
 from .._exceptions import ChatTTSError
-from .._settings import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, DEFAULT_URLS, Tls
+from .._settings import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, DEFAULT_URLS
+from .._tls import Tls
 from .._types import SpeechOptions
 
 _COMPLETION_LIMIT_S = 1.0

@@ -51,6 +51,7 @@ _COMMAND_NAMES = {
     "health()": "`chattts doctor`",
     "models()": "`chattts models`",
     "metrics_url": "--metrics-url",
+    "ca_file": "--ca-file",
     "timeout_s": "--timeout",
     "headers": "--header",
     "url": "--url",

@@ -115,7 +115,7 @@ def test_a_healthy_server_tells_its_version_and_contract(twin: Twin, fake: FakeT
 def test_a_server_that_is_not_ready_says_why(twin: Twin, fake: FakeTriton) -> None:
     fake.is_ready = False
     health = twin.health()
-    assert (health.live, health.ready, health.compatible) == (True, False, True)
+    assert (health.live, health.ready, health.compatible) == (True, False, None)
     assert "the first speech has not ended" in health.reason
     assert health.server_version == "2.51.0"
 
@@ -133,6 +133,7 @@ def test_an_old_server_is_compatible_and_a_newer_one_is_named(twin: Twin, fake: 
 def test_nobody_is_neither_live_nor_ready(kind: Kind, transport: TransportName) -> None:
     health = kind("127.0.0.1:1", transport).health(timeout_s=10)
     assert (health.live, health.ready, health.server_version) == (False, False, "")
+    assert health.compatible is None
     assert "refused" in health.reason.lower() or "connect" in health.reason.lower()
 
 
@@ -141,7 +142,7 @@ def test_another_service_is_not_live(kind: Kind, transport: TransportName, page:
     page.status = 404
     page.content = b"<html>"
     health = kind(page.url, transport).health(timeout_s=10)
-    assert (health.live, health.ready) == (False, False)
+    assert (health.live, health.ready, health.compatible) == (False, False, None)
     assert health.reason
 
 
@@ -182,24 +183,48 @@ def test_the_metrics_are_numbers(kind: Kind, page: Page) -> None:
     assert "samples" not in repr(found)
 
 
-@pytest.mark.parametrize("content", [b"<html>no</html>", b"\xff", b"", b"other_metric 1\n"])
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (200, b"<html>" + b"no" * 1000),
+        (200, b'{"status": "up"}'),
+        (200, b"\xff"),
+        (200, b""),
+        (200, b"other_metric 1\n"),
+        (301, b""),
+        (401, b"who are you"),
+        (404, b'{"error": "Not Found"}'),
+        (404, b"<html>no</html>"),
+    ],
+)
 @pytest.mark.parametrize("kind", TWINS.values())
-def test_what_is_no_metrics_of_triton_is_named(kind: Kind, page: Page, content: bytes) -> None:
-    page.content = content
-    with pytest.raises(ProtocolError, match="^not the metrics of Triton: ") as caught:
+def test_what_is_no_metrics_of_triton_is_named(
+    kind: Kind, page: Page, status: int, content: bytes
+) -> None:
+    page.status, page.content = status, content
+    with pytest.raises(ProtocolError, match="^metrics_url: not the metrics of Triton: ") as caught:
         kind("127.0.0.1:1", metrics_url=page.url).metrics_snapshot()
-    assert "metrics_url" in caught.value.hint
+    assert (caught.value.field, caught.value.retryable) == ("metrics_url", False)
+    assert "8002" in caught.value.hint
+    assert len(str(caught.value)) < 150
 
 
 @pytest.mark.parametrize("kind", TWINS.values())
-def test_the_metrics_have_their_errors(kind: Kind, page: Page, grpc_url: str) -> None:
+def test_another_port_of_triton_has_no_metrics(kind: Kind, http_url: str, grpc_url: str) -> None:
+    for url in (http_url, grpc_url):
+        with pytest.raises(ProtocolError, match="^metrics_url: ") as caught:
+            kind("127.0.0.1:1", metrics_url=url).metrics_snapshot(timeout_s=10)
+        assert "8002" in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", TWINS.values())
+def test_the_metrics_have_their_errors(kind: Kind, page: Page) -> None:
     page.status, page.content = 500, b"no"
     with pytest.raises(ServerError, match="^HTTP status 500: no"):
         kind("127.0.0.1:1", metrics_url=page.url).metrics_snapshot()
-    with pytest.raises(ServerUnavailableError, match="no connection"):
+    with pytest.raises(ServerUnavailableError, match="no connection") as caught:
         kind("127.0.0.1:1", metrics_url="127.0.0.1:1").metrics_snapshot()
-    with pytest.raises(ProtocolError):
-        kind("127.0.0.1:1", metrics_url=grpc_url).metrics_snapshot(timeout_s=10)
+    assert "metrics_url" in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", TWINS.values())

@@ -16,7 +16,9 @@ from chattts_client import (
     RequestTimeoutError,
 )
 from chattts_client import _limits as limits
+from chattts_client import _retry as retry
 from chattts_client._limits import Limiter
+from chattts_client._retry import Patience
 from unit.client.fake_answers import BrokenCall, fail, utterance
 from unit.client.fake_triton import FakeTriton
 from unit.client.twins import TWINS
@@ -62,9 +64,26 @@ def test_a_turn_after_the_deadline_is_refused_and_not_taken(clock: Clock) -> Non
     limiter.wait_s(None)
     clock.now_s += 1
     for _ in range(3):
-        with pytest.raises(RequestTimeoutError, match=r"rate limit .* only in 3\.00 s"):
+        with pytest.raises(RequestTimeoutError, match=r"rate limit .* only in 3\.00 s") as caught:
             limiter.wait_s(2.0)
+        assert "rate_limit" in caught.value.hint
+        assert "text" not in caught.value.hint
     assert limiter.wait_s(None) == pytest.approx(3.0)
+
+
+def test_a_deadline_that_passes_before_the_turn_names_the_limit(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "time", clock)
+    limiter = Limiter(RateLimit(1, 4.0))
+    for wait_s, hint in ((0.0, "shorter text"), (4.0, "rate_limit")):
+        patience = Patience(5.0, 0, limiter)
+        assert patience.turn_s() == pytest.approx(wait_s)
+        clock.now_s += 5.0  # the machine was busy
+        with pytest.raises(RequestTimeoutError, match="before the request could be sent") as caught:
+            patience.left_s()
+        assert hint in caught.value.hint
+        clock.now_s -= 5.0
 
 
 @pytest.mark.parametrize("requests", [0, -1, 1.5, True, "3", None])

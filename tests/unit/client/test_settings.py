@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,14 +100,6 @@ def test_a_wrong_header_does_not_show_its_value(value: Any) -> None:
 def test_a_certificate_needs_its_key() -> None:
     with pytest.raises(ValueError, match="^tls: cert_file and key_file belong together"):
         Tls(cert_file="client.pem")
-
-
-@pytest.mark.parametrize("transport", ["grpc", "http"])
-def test_a_certificate_that_is_not_there_is_named(transport: Any, tmp_path: Path) -> None:
-    missing = tmp_path / "ca.pem"
-    for kind in CLIENTS:
-        with pytest.raises(OSError, match="No such file"):
-            kind(transport=transport, tls=Tls(ca_file=missing))
 
 
 @pytest.mark.parametrize("timeout_s", ["5", "soon", True, float("inf"), [1]])

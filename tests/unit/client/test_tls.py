@@ -10,12 +10,14 @@ from pathlib import Path
 import grpc
 import pytest
 import trustme
-from chattts_client import ServerUnavailableError, Tls
+from chattts_client import AsyncChatTTSClient, ChatTTSClient, ServerUnavailableError, Tls
 from chattts_client._settings import TransportName
+from cryptography.hazmat.primitives import serialization
 from unit.client.fake_answers import utterance
 from unit.client.fake_triton import FakeTriton, serve_grpc, serve_http
 from unit.client.twins import TWINS, AsyncTwin, SyncTwin
 
+Client = type[ChatTTSClient] | type[AsyncChatTTSClient]
 Kind = type[SyncTwin] | type[AsyncTwin]
 
 
@@ -66,6 +68,68 @@ def serving(
     yield url
     http_server.shutdown()
     http_server.server_close()
+
+
+CLIENTS = pytest.mark.parametrize("client", [ChatTTSClient, AsyncChatTTSClient])
+TRANSPORTS = pytest.mark.parametrize("transport", ["grpc", "http"])
+
+
+def refused(client: Client, transport: TransportName, tls: Tls) -> str:
+    """What a client says of certificates that it does not take."""
+    with pytest.raises(ValueError, match="^tls: ") as caught:
+        client(transport=transport, tls=tls)
+    return str(caught.value)
+
+
+@TRANSPORTS
+@CLIENTS
+def test_a_file_that_is_no_good_is_named(
+    client: Client, transport: TransportName, certificates: Certificates, tmp_path: Path
+) -> None:
+    missing, garbage = tmp_path / "missing.pem", tmp_path / "garbage.pem"
+    garbage.write_text("no PEM")
+    cert, key = certificates.client_cert, certificates.client_key
+    for tls, field, file, why in (
+        (Tls(missing), "ca_file", missing, "cannot be read: No such file"),
+        (Tls(str(tmp_path)), "ca_file", tmp_path, "cannot be read: Is a directory"),
+        (Tls(garbage), "ca_file", garbage, "holds no certificate in PEM: "),
+        (Tls(key), "ca_file", key, "holds no certificate in PEM: "),
+        (Tls(5), "ca_file", 5, "is no path"),  # type: ignore[arg-type] # what is tested
+        (Tls(None, missing, key), "cert_file", missing, "cannot be read: "),
+        (Tls(None, garbage, key), "cert_file", garbage, "holds no certificate in PEM: "),
+        (Tls(None, cert, missing), "key_file", missing, "cannot be read: "),
+        (Tls(None, cert, garbage), "key_file", garbage, "holds no private key in PEM"),
+    ):
+        assert refused(client, transport, tls).startswith(f"tls: {field} '{file}' {why}")
+
+
+@TRANSPORTS
+@CLIENTS
+def test_a_key_that_belongs_to_another_certificate_is_named(
+    client: Client, transport: TransportName, certificates: Certificates, tmp_path: Path
+) -> None:
+    cert, other = certificates.client_cert, tmp_path / "other.key"
+    certificates.server.private_key_pem.write_to_path(str(other))
+    problem = f"tls: key_file '{other}' is not the key of cert_file '{cert}'"
+    assert refused(client, transport, Tls(None, cert, other)) == problem
+
+
+@TRANSPORTS
+@CLIENTS
+def test_an_encrypted_key_is_refused_and_asks_nobody(
+    client: Client, transport: TransportName, certificates: Certificates, tmp_path: Path
+) -> None:
+    plain = serialization.load_pem_private_key(certificates.client_key.read_bytes(), None)
+    locked = tmp_path / "locked.key"
+    locked.write_bytes(
+        plain.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    message = refused(client, transport, Tls(None, certificates.client_cert, locked))
+    assert message == f"tls: key_file '{locked}' is encrypted; decrypt it first"
 
 
 @pytest.fixture(autouse=True)
