@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
     callers = ", ".join(map(str, STEPS))
     title = f"{callers} callers of all kinds at once, {seconds:g} s each; "
-    title += f"checkpoint {served['checkpoint']}, {served['precision']}; over the seconds"
+    title += f"checkpoint {served['checkpoint']}, {served['precision']}; x: seconds"
     draw(title, panels, data, start_s, arguments.output)
     empty = [query for query in queries if not data[query.expr]]
     summary = {

@@ -212,7 +212,7 @@ MACHINE = Row(
             "As Triton sees it.",
             (
                 Query("sum(nv_cpu_memory_used_bytes{<i>})", "used"),
-                Query("sum(nv_cpu_memory_total_bytes{<i>})", "of"),
+                Query("sum(nv_cpu_memory_total_bytes{<i>})", "there is"),
             ),
         ),
         Panel(
@@ -227,7 +227,7 @@ MACHINE = Row(
             "Of the whole GPU as Triton sees it, and of the engines with their limits.",
             (
                 Query("nv_gpu_memory_used_bytes{<i>}", "used, {{gpu_uuid}}"),
-                Query("nv_gpu_memory_total_bytes{<i>}", "of {{gpu_uuid}}"),
+                Query("nv_gpu_memory_total_bytes{<i>}", "there is, {{gpu_uuid}}"),
                 Query("chattts_gpu_memory_used_bytes{<v>}", "engine {{engine}}"),
                 Query("chattts_gpu_memory_limit_bytes{<v>}", "limit of engine {{engine}}"),
             ),

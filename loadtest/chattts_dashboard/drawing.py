@@ -77,7 +77,7 @@ def draw_lines(axes: Axes, panel: Panel, data: Mapping[str, list[Series]], start
         if number == _MAX_NAMES:
             name = f"and {len(lines) - _MAX_NAMES} more"
         axes.plot(times, values, linewidth=1, label=name)
-    top = 1.1 * factor * most or 1.0
+    top = 1.3 * factor * most or 1.0  # room for the names
     axes.set_ylim(-0.03 * top, top)  # a line at 0 is seen
     if panel.limit is not None and axes.get_ylim()[1] > 0.4 * factor * panel.limit:
         axes.axhline(factor * panel.limit, color="tab:red", linewidth=1, linestyle="--")
