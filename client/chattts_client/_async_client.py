@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
@@ -59,7 +59,7 @@ class AsyncChatTTSClient(ClientSettings):
     @overload
     def synthesize_many(
         self,
-        items: Iterable[Item],
+        items: Iterable[Item] | AsyncIterable[Item],
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         on_progress: Progress | None = None,
@@ -71,7 +71,7 @@ class AsyncChatTTSClient(ClientSettings):
     @overload
     def synthesize_many(
         self,
-        items: Iterable[Item],
+        items: Iterable[Item] | AsyncIterable[Item],
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         on_progress: Progress | None = None,
@@ -82,7 +82,7 @@ class AsyncChatTTSClient(ClientSettings):
 
     def synthesize_many(
         self,
-        items: Iterable[Item],
+        items: Iterable[Item] | AsyncIterable[Item],
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         on_progress: Progress | None = None,
@@ -93,6 +93,8 @@ class AsyncChatTTSClient(ClientSettings):
         """Speak many texts at once, in their order; see `ChatTTSClient.synthesize_many`.
 
         Leaving early stops the rest once the generator is closed: `contextlib.aclosing` does so.
+        Items may come from an asynchronous iterable, whose waiting holds up nothing; while a
+        synchronous one has to wait for its next item, the whole loop does.
         """
         self._limit(timeout_s)
         plan = Plan(items, dict(options), concurrency, on_progress, return_errors)

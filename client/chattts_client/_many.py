@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import enum
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ._exceptions import ChatTTSError, InvalidRequestError, RequestCancelledError
+from ._protocol import speech_request
 from ._stream import AsyncSpeechStream, SpeechStream
 from ._types import Audio, SpeechOptions
 
@@ -29,6 +40,15 @@ DEFAULT_CONCURRENCY: Final = 8
 
 _WINDOW = 2
 """Utterances that are looked ahead, in multiples of `concurrency`."""
+
+
+class _End(enum.Enum):
+    """Stands behind the last item."""
+
+    TOKEN = enum.auto()
+
+
+_END: Final = _End.TOKEN
 
 
 class _Job(Protocol):
@@ -49,9 +69,14 @@ J = TypeVar("J", bound=_Job)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of many utterances, apart from how each is spoken."""
+    """What is asked of many utterances, apart from how each is spoken; checked when it is made.
 
-    items: Iterable[Item]
+    Raises:
+        InvalidRequestError: a part of it is wrong, as far as that shows before an item is read.
+        TypeError: an unknown option.
+    """
+
+    items: Iterable[Item] | AsyncIterable[Item]
     """In the order of the results; read only a little ahead of them."""
     options: Options
     """Those of the call."""
@@ -70,6 +95,10 @@ class Plan:
         if not is_whole or self.concurrency < 1:
             message = f"concurrency: {self.concurrency!r} is not a whole number from 1"
             raise InvalidRequestError(message, field="concurrency")
+        if self.on_progress is not None and not callable(self.on_progress):
+            message = f"on_progress: {self.on_progress!r} cannot be called"
+            raise InvalidRequestError(message, field="on_progress")
+        speech_request("", self.options, stream=False)
 
     def split(self, item: Item) -> tuple[str, Options]:
         """The text of an item and all its options.
@@ -88,23 +117,21 @@ class Plan:
 class _Window(Generic[J]):
     """The utterances that are looked ahead, the next one to be handed over first."""
 
-    def __init__(self, plan: Plan, submit: Callable[[Item], J]) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._submit = submit
-        self._source = iter(plan.items)
         self._num_taken = 0
         self._num_reported = 0
         self.jobs: deque[J] = deque()
 
-    def fill(self) -> bool:
-        """Begin what there is room for; false when nothing is left to hand over."""
-        while len(self.jobs) < _WINDOW * self._plan.concurrency and not self._has_failed:
-            try:
-                item = next(self._source)
-            except StopIteration:
-                break
-            self.jobs.append(self._submit(item))
-        return bool(self.jobs)
+    @property
+    def has_room(self) -> bool:
+        """Whether a further one may begin."""
+        return len(self.jobs) < _WINDOW * self._plan.concurrency and not self._has_failed
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next one to be handed over has ended."""
+        return bool(self.jobs) and self.jobs[0].done()
 
     @property
     def _has_failed(self) -> bool:
@@ -114,11 +141,11 @@ class _Window(Generic[J]):
         return any(job.done() and job.exception() is not None for job in self.jobs)
 
     def running(self) -> list[J]:
-        """Those that have not ended, if the next one to be handed over is among them."""
-        self._report()
-        return [] if self.jobs[0].done() else [job for job in self.jobs if not job.done()]
+        """Those that have not ended."""
+        return [job for job in self.jobs if not job.done()]
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Tell the caller how many have ended, if more have than were told."""
         num_ended = self._num_taken + sum(job.done() for job in self.jobs)
         if self._plan.on_progress is not None and num_ended > self._num_reported:
             self._plan.on_progress(num_ended)
@@ -142,7 +169,27 @@ def speak_many(
     Args:
         plan: what to say.
         start: begins one utterance; called in a thread.
+
+    Raises:
+        InvalidRequestError: the items cannot be iterated over; at once.
     """
+    if isinstance(plan.items, AsyncIterable) and not isinstance(plan.items, Iterable):
+        message = "items: an asynchronous iterable is for AsyncChatTTSClient"
+        raise InvalidRequestError(message, field="items")
+    return _speak_many(plan, _iterator(plan.items), start)
+
+
+def _iterator(items: Iterable[Item]) -> Iterator[Item]:
+    try:
+        return iter(items)
+    except TypeError as error:
+        message = f"items: {items!r} is no iterable of texts"
+        raise InvalidRequestError(message, field="items") from error
+
+
+def _speak_many(
+    plan: Plan, source: Iterator[Item], start: Callable[[str, Options], SpeechStream]
+) -> Generator[Audio | ChatTTSError, None, None]:
     streams = _Streams()
 
     def speak(item: Item) -> Audio:
@@ -150,12 +197,18 @@ def speak_many(
             return stream.result()
 
     pool = ThreadPoolExecutor(plan.concurrency, thread_name_prefix="chattts-client")
-    window = _Window(plan, lambda item: pool.submit(speak, item))
+    window: _Window[concurrent.futures.Future[Audio]] = _Window(plan)
     try:
-        while window.fill():
-            while running := window.running():
+        while True:
+            while window.has_room and (item := next(source, _END)) is not _END:
+                window.jobs.append(pool.submit(speak, item))
+            window.report()
+            if window.is_ready:
+                yield window.take()
+            elif running := window.running():
                 concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-            yield window.take()
+            else:
+                break
     finally:
         # NOTE: not waited for: an HTTP request cannot be stopped, and its thread ends with it.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -195,23 +248,64 @@ class _Streams:
                     threads.submit(stream.close)
 
 
-async def speak_many_async(
+def speak_many_async(
     plan: Plan, start: Callable[[str, Options], AsyncSpeechStream]
 ) -> AsyncGenerator[Audio | ChatTTSError, None]:
-    """The asynchronous twin of `speak_many`, in tasks."""
+    """The asynchronous twin of `speak_many`, in tasks; the items may be asynchronous too."""
+    items = plan.items
+    source = aiter(items) if isinstance(items, AsyncIterable) else _Reader(_iterator(items))
+    return _speak_many_async(plan, source, start)
+
+
+class _Reader(AsyncIterator[Item]):
+    """A synchronous source; one that has to wait holds up the whole loop."""
+
+    def __init__(self, source: Iterator[Item]) -> None:
+        self._source = source
+
+    async def __anext__(self) -> Item:
+        if (item := next(self._source, _END)) is _END:
+            raise StopAsyncIteration
+        return item
+
+
+async def _speak_many_async(
+    plan: Plan, source: AsyncIterator[Item], start: Callable[[str, Options], AsyncSpeechStream]
+) -> AsyncGenerator[Audio | ChatTTSError, None]:
     gate = asyncio.Semaphore(plan.concurrency)
 
     async def speak(item: Item) -> Audio:
         async with gate, start(*plan.split(item)) as stream:
             return await stream.result()
 
-    window = _Window(plan, lambda item: asyncio.ensure_future(speak(item)))
+    window: _Window[asyncio.Future[Audio]] = _Window(plan)
+    reading: asyncio.Future[Item | _End] | None = None
+
+    def tasks() -> list[asyncio.Future[Any]]:
+        return [*window.jobs] if reading is None else [*window.jobs, reading]
+
     try:
-        while window.fill():
-            while running := window.running():
-                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            yield window.take()
+        while True:
+            if reading is None and window.has_room:
+                reading = asyncio.ensure_future(anext(source, _END))
+                await asyncio.sleep(0)  # what is there already begins before a result is given
+            if (
+                reading is not None
+                and reading.done()
+                and window.has_room
+                and (item := reading.result()) is not _END
+            ):
+                reading = None
+                window.jobs.append(asyncio.ensure_future(speak(item)))
+                continue
+            window.report()
+            if window.is_ready:
+                yield window.take()
+            elif waiting := [task for task in tasks() if not task.done()]:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                break
     finally:
-        for task in window.jobs:
+        for task in tasks():
             task.cancel()
-        await asyncio.gather(*window.jobs, return_exceptions=True)
+        await asyncio.gather(*tasks(), return_exceptions=True)

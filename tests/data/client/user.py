@@ -67,6 +67,11 @@ def speak(client: ChatTTSClient, texts: Sequence[str]) -> NDArray[np.float32]:
     return audio.samples
 
 
+async def growing() -> AsyncGenerator[str, None]:
+    """Texts that are made meanwhile."""
+    yield "hello"
+
+
 async def speak_too(texts: Sequence[str]) -> Health:
     """Call each method of the twin."""
     async with AsyncChatTTSClient(timeout_s=None) as client:
@@ -78,6 +83,7 @@ async def speak_too(texts: Sequence[str]) -> Health:
         assert_type(client.synthesize_many(texts), AsyncGenerator[Audio, None])
         async for one in client.synthesize_many(texts, return_errors=True):
             assert_type(one, Audio | ChatTTSError)
+        assert_type(client.synthesize_many(growing()), AsyncGenerator[Audio, None])
         assert_type(await client.normalize("3:20"), NormalizedText)
         assert_type(await client.voices(), tuple[Voice, ...])
         assert_type(await client.models(), tuple[ModelInfo, ...])

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -152,9 +152,19 @@ def test_errors_take_the_place_of_their_utterances(twin: Twin, fake: FakeTriton)
     assert fields == ["seed", "items"]
 
 
-def test_an_unknown_option_is_no_error_of_an_utterance(twin: Twin) -> None:
-    with pytest.raises(TypeError, match="pitch"):
-        list(twin.synthesize_many(["1"], return_errors=True, pitch=2))
+def numbers() -> AsyncIterator[str]:
+    """Texts that cannot be had without a loop."""
+
+    async def generate() -> AsyncGenerator[str, None]:
+        yield "1"
+
+    return generate()
+
+
+async def call(url: str, **arguments: Any) -> None:
+    """Begin, and no more."""
+    async with AsyncChatTTSClient(url) as client:
+        client.synthesize_many(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +173,11 @@ def test_an_unknown_option_is_no_error_of_an_utterance(twin: Twin) -> None:
         ("concurrency", {"items": ["1"], "concurrency": 0}),
         ("concurrency", {"items": ["1"], "concurrency": 2.0}),
         ("items", {"items": "one text"}),
+        ("items", {"items": b"one text"}),
+        ("items", {"items": 7}),
+        ("on_progress", {"items": ["1"], "on_progress": 7}),
+        ("seed", {"items": ["1"], "seed": -1}),
+        ("options", {"items": ["1"], "options": "trim"}),
         ("timeout_s", {"items": ["1"], "timeout_s": 0}),
     ],
 )
@@ -172,13 +187,88 @@ def test_a_wrong_argument_raises_before_the_iteration(
     with ChatTTSClient(grpc_url) as client, pytest.raises(InvalidRequestError) as raised:
         client.synthesize_many(**arguments)
     assert raised.value.field == field
+    with pytest.raises(InvalidRequestError) as raised:
+        asyncio.run(call(grpc_url, **arguments))
+    assert raised.value.field == field
 
-    async def begin() -> None:
+
+def test_an_unknown_option_raises_before_the_iteration(grpc_url: str) -> None:
+    arguments: dict[str, Any] = {"items": ["1"], "pitch": 2}
+    with ChatTTSClient(grpc_url) as client, pytest.raises(TypeError, match="pitch"):
+        client.synthesize_many(**arguments)
+    with pytest.raises(TypeError, match="pitch"):
+        asyncio.run(call(grpc_url, **arguments))
+
+
+def test_an_asynchronous_iterable_is_for_the_other_client(grpc_url: str) -> None:
+    items: Any = numbers()
+    with ChatTTSClient(grpc_url) as client, pytest.raises(InvalidRequestError, match="Async"):
+        client.synthesize_many(items)
+
+
+def test_texts_may_come_asynchronously_and_hold_nothing_up(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = numbered
+    read = 0
+
+    async def run() -> list[int]:
+        goes_on = asyncio.Event()
+
+        async def texts() -> AsyncGenerator[str, None]:
+            nonlocal read
+            for read in range(1, 100):
+                yield str(read)
+                if read == 3:
+                    await goes_on.wait()
+
+        found = []
+        async with (
+            AsyncChatTTSClient(grpc_url) as client,
+            contextlib.aclosing(client.synthesize_many(texts(), concurrency=2)) as audios,
+        ):
+            async for audio in audios:
+                found.append(len(audio.samples) // 256)
+                if len(found) == 3:  # all that were read are here, though the source waits
+                    assert read == 3
+                    goes_on.set()
+                if len(found) == 10:
+                    break
+        return found
+
+    assert asyncio.run(run()) == [*range(1, 11)]
+    assert read <= 10 + 2 * 2
+
+
+def test_leaving_early_stops_the_wait_for_a_text(grpc_url: str) -> None:
+    ends: list[str] = []
+
+    async def texts() -> AsyncGenerator[str, None]:
+        try:
+            yield "hello"
+            await asyncio.Event().wait()
+        finally:
+            ends.append("stopped")
+
+    async def run() -> None:
         async with AsyncChatTTSClient(grpc_url) as client:
-            client.synthesize_many(**arguments)
+            async with contextlib.aclosing(client.synthesize_many(texts())) as audios:
+                await anext(audios)
+            assert ends == ["stopped"]
 
-    with pytest.raises(InvalidRequestError):
-        asyncio.run(begin())
+    asyncio.run(run())
+
+
+def test_an_error_of_the_source_is_raised(grpc_url: str) -> None:
+    async def texts() -> AsyncGenerator[str, None]:
+        yield "hello"
+        raise LookupError("no more")
+
+    async def run() -> None:
+        async with AsyncChatTTSClient(grpc_url) as client:
+            async for _ in client.synthesize_many(texts()):
+                pass
+
+    with pytest.raises(LookupError, match="no more"):
+        asyncio.run(run())
 
 
 def test_leaving_early_stops_the_rest_on_the_server(twin: Twin, fake: FakeTriton) -> None:
