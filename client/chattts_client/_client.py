@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from ._answers import Reader, read_dry_run, read_voices
+from ._ask import ask
 from ._cache import Shelf
 from ._exceptions import ChatTTSError
 from ._health import Health, ModelInfo, answered, find_health, find_models
@@ -14,7 +15,7 @@ from ._many import DEFAULT_CONCURRENCY, Item, Plan, Progress, speak_many
 from ._metrics import MetricsSnapshot, fetch_metrics
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._settings import ClientSettings
-from ._stream import SpeechStream, ask
+from ._stream import SpeechStream
 from ._transport import Transport, open_transport
 from ._types import UNSET, Audio, NormalizedText, SpeechOptions, Unset, Voice
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
@@ -18,10 +17,9 @@ from ._answers import Reader
 from ._cache import Shelf
 from ._exceptions import (
     ChatTTSError,
-    ProtocolError,
-    RequestCancelledError,
     RequestTimeoutError,
     ServerUnavailableError,
+    closed,
 )
 from ._protocol import SpeechRequest
 from ._receiver import Receiver
@@ -105,7 +103,7 @@ class SpeechStream(Iterator[AudioChunk]):
             self._over.wait(self._patience.turn_s())
         with self._connecting:
             if self._over.is_set():  # by another thread
-                raise RequestCancelledError("the stream was closed before its first chunk")
+                raise closed()
             if self._call is None:
                 self._call = self._transport.start(self._request, self._patience.left_s())
         try:
@@ -221,7 +219,7 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         if self._call is None:
             await _async_pause(self._over)(self._patience.turn_s())
         if self._over.is_set():  # by another task
-            raise RequestCancelledError("the stream was closed before its first chunk")
+            raise closed()
         if self._call is None:
             self._call = self._transport.start(self._request, self._patience.left_s())
         try:
@@ -270,42 +268,6 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-def ask(transport: Transport, request: SpeechRequest, patience: Patience) -> Reader:
-    """Send a request that has exactly one response, and again as long as it makes sense.
-
-    Raises:
-        ProtocolError: there is none, or another one follows.
-    """
-
-    def attempt() -> Reader:
-        time.sleep(patience.turn_s())
-        call = transport.start(request, patience.left_s())
-        first = call.receive()
-        return _only(first, call.receive() if first is not None else None)
-
-    return patience.run(attempt, time.sleep)
-
-
-async def ask_async(
-    transport: AsyncTransport, request: SpeechRequest, patience: Patience
-) -> Reader:
-    """The asynchronous twin of `ask`."""
-
-    async def attempt() -> Reader:
-        await asyncio.sleep(patience.turn_s())
-        call = transport.start(request, patience.left_s())
-        first = await call.receive()
-        return _only(first, await call.receive() if first is not None else None)
-
-    return await patience.run_async(attempt, asyncio.sleep)
-
-
-def _only(first: Reader | None, second: Reader | None) -> Reader:
-    if first is None or second is not None:
-        raise ProtocolError("not exactly one response")
-    return first
 
 
 def _read_twice(reader: str) -> RuntimeError:

@@ -132,14 +132,15 @@ class Connections:
 
     @contextlib.contextmanager
     def _limit(self, timeout_s: float | None) -> Iterator[_Limit]:
-        with _Limit(timeout_s) as limit:
-            self._limits.add(limit)
-            if self._is_closed:  # only now: whoever closes after this finds the limit
-                limit.close()
-            try:
-                yield limit
-            finally:
-                self._limits.remove(limit)
+        limit = _Limit(timeout_s)
+        self._limits.add(limit)
+        if self._is_closed:  # only now: whoever closes after this finds the limit
+            limit.close()
+        try:
+            yield limit
+        finally:
+            limit.leave()
+            self._limits.remove(limit)
 
     def _exchange(self, request: tuple[Any, ...], limit: _Limit) -> Answer:
         try:
@@ -272,12 +273,6 @@ class _Limit:
             self._timer.cancel()
             self._timer.join()
             self._timer = None
-
-    def __enter__(self) -> _Limit:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
 
 
 def _cut(connection: socket.socket) -> None:
