@@ -15,6 +15,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,19 @@ from artifacts import WORDS_FILE
 from checkpoint import CheckpointError
 from train_voice.corpus import words_of
 from train_voice.evaluation import evaluate, resynthesize
-from train_voice.held_out import HELD_OUT_FILE, HeldOut, first_set, made_of, second_set, thinned
+from train_voice.held_out import (
+    HELD_OUT_FILE,
+    HeldOut,
+    first_set,
+    made_of,
+    second_ear,
+    second_set,
+    thinned,
+)
 from train_voice.recognizer import DICTIONARY_FILE, EVALUATION_FOLDER, MODEL_FILE, Ear
 from train_voice.speaking import (
     CheckpointSpeaker,
     ServerSpeaker,
-    Speaker,
     SpeakerError,
     TeacherSpeaker,
     voices_of,
@@ -87,28 +95,25 @@ def _positive(text: str) -> int:
 
 
 def _result(options: argparse.Namespace) -> dict[str, Any]:
-    root: Path = options.checkpoint
-    source: Path = options.ear or root
-    ear = _ear(source)
+    source: Path = options.ear or options.checkpoint
+    folder = source / EVALUATION_FOLDER
+    _need(folder / MODEL_FILE, folder / DICTIONARY_FILE)
     held_out = _held_out(options, source)
-    if options.server or options.teacher:
-        speaker: Speaker = TeacherSpeaker()
-        if options.server:
-            speaker = ServerSpeaker(options.server, voices_of(root), options.seed)
-        return evaluate(speaker, ear, held_out)
+    with second_ear(folder) if options.set == "second" else nullcontext(Ear(folder)) as ear:
+        return _evaluated(options, ear, held_out)
+
+
+def _evaluated(
+    options: argparse.Namespace, ear: Ear, held_out: Sequence[HeldOut]
+) -> dict[str, Any]:
+    root: Path = options.checkpoint
+    if options.teacher:
+        return evaluate(TeacherSpeaker(), ear, held_out)
+    if options.server:
+        server = ServerSpeaker(options.server, voices_of(root), options.seed)
+        return evaluate(server, ear, held_out)
     voice = CheckpointSpeaker(root, options.seed)
     return evaluate(voice, ear, held_out, partial(resynthesize, voice.voice))
-
-
-def _ear(root: Path) -> Ear:
-    """Return the ear that lies in a checkpoint.
-
-    Raises:
-        Unfit: it has none.
-    """
-    folder = root / EVALUATION_FOLDER
-    _need(folder / MODEL_FILE, folder / DICTIONARY_FILE)
-    return Ear(folder)
 
 
 def _held_out(options: argparse.Namespace, source: Path) -> list[HeldOut]:

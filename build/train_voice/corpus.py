@@ -98,7 +98,13 @@ def draw(sizes: CorpusSizes, seed: int) -> list[Utterance]:
     return utterances
 
 
-def domain_text(language: Language, count: int, excluded: Collection[str], seed: int) -> list[str]:
+def domain_text(
+    language: Language,
+    count: int,
+    excluded: Collection[str],
+    seed: int,
+    more_templates: Sequence[str] = (),
+) -> list[str]:
     """Return `count` sentences of the training templates without marks, for a language model.
 
     Args:
@@ -106,12 +112,14 @@ def domain_text(language: Language, count: int, excluded: Collection[str], seed:
         count: how many; some may be equal.
         excluded: bare sentences that must not be among them.
         seed: the same seed, the same sentences.
+        more_templates: used like those of training.
     """
     rng = random.Random(f"{seed}/text/{language}")
     grammar = GRAMMARS[language]
+    templates = (*grammar.templates, *more_templates)
     texts: list[str] = []
     while len(texts) < count:
-        text = bare(grammar.fill(rng.choice(grammar.templates), rng))
+        text = bare(grammar.fill(rng.choice(templates), rng))
         if text not in excluded:
             texts.append(text)
     return texts

@@ -102,7 +102,7 @@ class SpeechWriter:
         spans: Sequence[tuple[float, float]],
     ) -> None:
         """Append one utterance."""
-        pcm = np.round(np.clip(samples, -1, 1) * _SCALE).astype("<i2")
+        pcm = _pcm(samples)
         self._file.write(pcm.tobytes())
         facts = {
             **asdict(utterance),
@@ -120,6 +120,20 @@ class SpeechWriter:
         self._file.close()
         if kind is None:
             write_bytes(self._folder / FACTS_FILE, "".join(self._facts).encode())
+
+
+def as_stored(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return samples (S,) as a corpus gives them back.
+
+    Rounding to 16 bits is heard by no one, but it is all that the networks were ever shown of
+    silence and of what lies above a teacher's band: finer samples are strange to them.
+    """
+    return _pcm(samples).astype(np.float32) / _SCALE
+
+
+def _pcm(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.int16]:
+    pcm: npt.NDArray[np.int16] = np.round(np.clip(samples, -1, 1) * _SCALE).astype("<i2")
+    return pcm
 
 
 def _from_json(facts: dict[str, Any]) -> Spoken:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from train_voice.corpus import Utterance
-from train_voice.speech_data import SpeechWriter
+from train_voice.speech_data import SpeechWriter, as_stored
 from train_voice.teachers import Speech, Teacher, TeacherError, make_teacher
 
 GAINS = {"slt": 0.6, "rms": 1.1, "cmn": 0.9}
@@ -49,12 +49,12 @@ def synthesize(
 
 
 def teacher_speech(teacher: str, text: str) -> npt.NDArray[np.float32]:
-    """Return the samples (S,) of a teacher at 24 kHz, as loud as in the corpus.
+    """Return the samples (S,) of a teacher at 24 kHz, as they would be in the corpus.
 
     Raises:
         TeacherError: its library is missing, or it read something else.
     """
-    return _teacher(teacher).say(text).samples * np.float32(GAINS[teacher])
+    return as_stored(_teacher(teacher).say(text).samples * np.float32(GAINS[teacher]))
 
 
 def _speak(utterance: Utterance) -> Speech | str:

@@ -49,7 +49,13 @@ def edit_config(root: Path, **values: Any) -> None:
 def test_sizes_come_from_the_files() -> None:
     demo = Checkpoint.open(DEMO_CHECKPOINT)
     assert (demo.name, demo.is_untrained) == ("demo", False)
-    assert (demo.gpt.hidden_size, demo.gpt.num_layers, demo.gpt.num_text_tokens) == (256, 5, 573)
+    tokenizer = json.loads((DEMO_CHECKPOINT / layout.TOKENIZER_FILE).read_text(encoding="utf-8"))
+    entries = {
+        **tokenizer["model"]["vocab"],
+        **{t["content"]: 0 for t in tokenizer["added_tokens"]},
+    }
+    assert demo.gpt.num_text_tokens == len(entries)
+    assert (demo.gpt.hidden_size, demo.gpt.num_layers) == (256, 5)
     assert (demo.decoder.width, demo.decoder.num_layers) == (192, 4)
     assert (demo.dvae.encoder.width, demo.dvae.decoder.width) == (128, 160)
     assert (demo.vocos.width, demo.vocos.inner, demo.vocos.num_layers) == (256, 768, 5)

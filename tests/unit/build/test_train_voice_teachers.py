@@ -107,6 +107,12 @@ def test_the_corpus_is_written_in_order_and_read_back(tmp_path: Path) -> None:
 
 
 @needs_teachers
+def test_an_evaluation_hears_the_teacher_as_the_corpus_has_it() -> None:
+    steps = 32767 * teacher_speech("slt", "hello anna")
+    np.testing.assert_allclose(steps, np.round(steps), atol=1e-2)
+
+
+@needs_teachers
 def test_too_many_refusals_are_a_fault(tmp_path: Path) -> None:
     # 1 is read as "one"
     with pytest.raises(TeacherError, match="read otherwise"):
