@@ -136,7 +136,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         listener = Listener()
     except ModuleNotFoundError:
-        print("score: no package speechmos; pip install 'chattts-client[score]'", file=sys.stderr)
+        print(
+            "score: no package speechmos; pip install '.[score]' in the checkout", file=sys.stderr
+        )
         return 1
     scored: list[Scored] = []
     errors: list[str] = []

@@ -30,6 +30,8 @@ _SOUNDFILE_FORMATS: Final[Mapping[str, tuple[str, str]]] = {
 """Suffix to the names that soundfile has for file and coding."""
 SUFFIXES: Final = (WAV_SUFFIX, *_SOUNDFILE_FORMATS)
 """What `save_audio` can write."""
+_MAX_RATE_HZ: Final = 0xFFFFFFFF // PCM16_BYTES
+"""The header of a WAV file has 32 bits for the bytes per second."""
 _BLOCK_SAMPLES: Final = 1 << 16
 """libsndfile keeps a whole call's Vorbis output on the stack: long utterances go in pieces."""
 
@@ -55,9 +57,12 @@ class WavWriter:
             sample_rate: Hz.
 
         Raises:
-            ValueError: another suffix; nothing is written.
+            ValueError: another suffix or no such rate; nothing is written.
             OSError: the file cannot be written.
         """
+        is_whole = isinstance(sample_rate, int) and not isinstance(sample_rate, bool)
+        if not is_whole or not 1 <= sample_rate <= _MAX_RATE_HZ:
+            raise ValueError(f"sample_rate: {sample_rate!r} is not a whole number of Hz from 1")
         self._file = open(_checked(path), "wb")  # noqa: SIM115 # closed by close
         self._wave = wave.Wave_write(self._file)
         _set_format(self._wave, sample_rate)

@@ -23,7 +23,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     Otherwise nothing has changed. A link is followed; permissions of a file that is there are kept.
 
     Raises:
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; it names `path`.
     """
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{uuid.uuid4().hex}{PARTIAL_SUFFIX}")
@@ -33,6 +33,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(FileNotFoundError):
             shutil.copymode(target, partial)
         os.replace(partial, target)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(partial)):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,8 +168,23 @@ class Summary:
     not_finite."""
 
 
+class _ReadOnlySamples:
+    """Samples stay read-only in a copy and in another process: NumPy's copies are not."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type] # a dataclass
+        return _with_read_only_samples, (type(self), values)
+
+
+def _with_read_only_samples(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    values["samples"].flags.writeable = False
+    return kind(**values)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AudioChunk:
+class AudioChunk(_ReadOnlySamples):
     """One response of a stream: the next samples of the utterance."""
 
     samples: Samples
@@ -194,7 +209,7 @@ class AudioChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Audio(Summary):
+class Audio(_ReadOnlySamples, Summary):
     """A whole utterance: its samples, what the server says about it, and how long it took."""
 
     samples: Samples

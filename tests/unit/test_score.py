@@ -57,4 +57,4 @@ def test_a_folder_without_files_and_a_missing_extra_are_errors(
     write_wave(tmp_path / "noise.wav", noise(1, 0.1))
     monkeypatch.setitem(sys.modules, "speechmos", None)
     assert score.main([str(tmp_path)]) == 1
-    assert "chattts-client[score]" in capsys.readouterr().err
+    assert "pip install '.[score]' in the checkout" in capsys.readouterr().err

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import errno
 import io
+import os
+import pickle
 import sys
 import types
 import wave
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
-from chattts_client import WavWriter
+from chattts_client import ChatTTSClient, WavWriter
 from chattts_client._audio import SUFFIXES, pcm16, play_audio, save_audio, wav_bytes
+from chattts_client._files import replacing
 from numpy.typing import NDArray
 
 RATE_HZ = 24_000
@@ -76,6 +83,15 @@ def test_wav_and_flac_hold_the_same_samples(tmp_path: Path) -> None:
     np.testing.assert_array_equal(wav, flac)
 
 
+@pytest.mark.parametrize("rate", [0, -1, 24_000.0, True, "24000", 1 << 31])
+def test_a_wrong_rate_leaves_the_old_file_as_it_was(tmp_path: Path, rate: Any) -> None:
+    path = tmp_path / "speech.wav"
+    path.write_bytes(b"old")
+    with pytest.raises(ValueError, match=r"^sample_rate: .* is not a whole number of Hz"):
+        WavWriter(path, rate)
+    assert path.read_bytes() == b"old"
+
+
 def test_an_unknown_suffix_names_the_known_ones_and_writes_nothing(tmp_path: Path) -> None:
     for name in ("audio.aac", "audio", ".wav"):
         with pytest.raises(ValueError, match=r"^path: .* none of \.wav, \.flac, \.ogg, \.mp3$"):
@@ -85,11 +101,50 @@ def test_an_unknown_suffix_names_the_known_ones_and_writes_nothing(tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
+def test_a_full_disk_names_the_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="No space") as raised, replacing(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert raised.value.filename == str(path)
+    with pytest.raises(OSError, match="elsewhere") as raised, replacing(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "elsewhere")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy, copy.copy]
+)
+def test_a_copy_of_audio_is_equal_and_read_only(
+    copied: Callable[[Any], Any], grpc_url: str
+) -> None:
+    with ChatTTSClient(grpc_url) as client, client.stream("hello") as stream:
+        for one in (*stream, stream.result()):
+            other = copied(one)
+            assert type(other) is type(one)
+            assert not other.samples.flags.writeable
+            for field in dataclasses.fields(one):
+                found, expected = (getattr(each, field.name) for each in (other, one))
+                np.testing.assert_equal(found, expected)
+
+
 def test_no_audio_fits_into_wav_only(tmp_path: Path) -> None:
     save_audio(tmp_path / "none.wav", tone(0), RATE_HZ)
     with pytest.raises(ValueError, match=r"^path: there is no audio"):
         save_audio(tmp_path / "none.flac", tone(0), RATE_HZ)
     assert [path.name for path in tmp_path.iterdir()] == ["none.wav"]
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    no_folder = str(tmp_path / "none" / "speech.wav")
+    with pytest.raises(FileNotFoundError) as raised:
+        save_audio(no_folder, tone(3), RATE_HZ)
+    assert str(raised.value) == f"[Errno 2] No such file or directory: {no_folder!r}"
+    folder = tmp_path / "speech.wav"
+    folder.mkdir()
+    with pytest.raises(IsADirectoryError) as raised_too:
+        save_audio(folder, tone(3), RATE_HZ)
+    assert str(raised_too.value) == f"[Errno 21] Is a directory: {str(folder)!r}"
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_an_error_leaves_the_old_file_as_it_was(
