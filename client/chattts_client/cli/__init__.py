@@ -8,23 +8,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from .interrupts import EXIT_INTERRUPTED, ending_at_once
 from .streams import discard_output, finish, note, prepare
 
 _LIBRARIES = frozenset({"typer", "rich"})
 _EXIT_FILE = 1
 _EXIT_USAGE = 2
-_EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; see `chattts --help`."""
-    # Read when gRPC is loaded, which is with the first client: its log is not for people.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    prepare()
     try:
-        from .app import run
+        # Read when gRPC is loaded, which is with the first client: its log is not for people.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        prepare()
+        with ending_at_once():
+            from .app import run
 
-        return finish(run(argv))
+            return finish(run(argv))
     except ModuleNotFoundError as error:
         if error.name not in _LIBRARIES:
             raise
@@ -41,4 +42,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _EXIT_FILE
     except KeyboardInterrupt:  # outside of a command
         note("interrupted")
-        return _EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED

@@ -17,6 +17,7 @@ from .batch import batch
 from .bench import bench
 from .doctor import doctor
 from .flatten import flattened
+from .interrupts import EXIT_INTERRUPTED, raising
 from .listing import health, models, voices
 from .normalize import normalize
 from .options import FLAG
@@ -54,7 +55,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return out.EXIT_USAGE
     except typer.Abort:
         out.note("interrupted")
-        return out.EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     return int(status or 0)
 
 
@@ -73,8 +74,9 @@ def _reported(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def call(**values: Any) -> int:
         try:
-            status = function(**values)
-            sys.stdout.flush()
+            with raising():
+                status = function(**values)
+                sys.stdout.flush()
         except BrokenPipeError:  # whoever read our standard output has left
             discard_output()
             return out.EXIT_FILE
@@ -85,7 +87,7 @@ def _reported(function: Callable[..., int]) -> Callable[..., int]:
             return out.report_error(out.explain(error), error, out.exit_code(error), json_to)
         except KeyboardInterrupt:
             out.note("interrupted")
-            return out.EXIT_INTERRUPTED
+            return EXIT_INTERRUPTED
         return status
 
     return call

@@ -17,6 +17,7 @@ from .._client import ChatTTSClient
 from .._exceptions import ChatTTSError
 from .._types import Audio
 from . import output as out
+from .interrupts import EXIT_INTERRUPTED, handled_by
 from .lines import FORMATS, Format, Line, read_lines
 from .manifest import STANDARD_INPUT, Manifest
 from .options import FLAG, AsJson, Server, Speech, decode
@@ -119,7 +120,7 @@ def batch(
     except KeyboardInterrupt:
         done = run.kept + run.spoken
         out.note(f"interrupted: {done} of {run.total} lines are done; run it again to go on")
-        return out.EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     finally:
         manifest.close(lines)
     _report(run, as_json)
@@ -166,15 +167,9 @@ def _speak(
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back until the end: a file and its line in the manifest belong together."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # somebody else's, or ignored
-        return
     came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
-    try:
+    with handled_by(lambda number, frame: came.append(number), signal.default_int_handler):
         yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     if came:
         raise KeyboardInterrupt
 

@@ -34,7 +34,6 @@ EXIT_UNAVAILABLE = 3
 EXIT_PROTOCOL = 7
 _LOCAL_CODES = {EXIT_FILE: "FILE", EXIT_USAGE: "USAGE"}
 """What went wrong before or beside the request, as the JSON of an error names it."""
-EXIT_INTERRUPTED = 130
 EXIT_CODES: dict[type[ChatTTSError], int] = {
     InvalidRequestError: EXIT_USAGE,
     ServerUnavailableError: EXIT_UNAVAILABLE,

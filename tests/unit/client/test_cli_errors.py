@@ -140,6 +140,28 @@ def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
     assert frames(path) == 256
 
 
+@pytest.mark.parametrize("module", ["numpy", "typer", "chattts_client.cli.app", "grpc"])
+def test_an_interrupt_while_a_module_is_loaded_is_one_line(module: str, tmp_path: Path) -> None:
+    code = f"""
+import signal, sys
+class Finder:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+{INTERRUPTIBLE}"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "say", "hello", "-o", "out.wav", "--url", "localhost:1"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -> None:
     def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
         server.stop(None)  # gRPC would write a line about this to standard error

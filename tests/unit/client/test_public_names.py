@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import ModuleType
 
 import chattts_client
+import pytest
 
 
 def test_public_names_are_exactly_those_of_all() -> None:
     public = {
         name
-        for name, value in vars(chattts_client).items()
-        if not name.startswith("_") and not isinstance(value, ModuleType)
+        for name in dir(chattts_client)
+        if not name.startswith("_") and not isinstance(getattr(chattts_client, name), ModuleType)
     }
     assert sorted(public) == chattts_client.__all__
+    with pytest.raises(AttributeError, match="has no attribute 'Client'"):
+        _ = chattts_client.Client
+
+
+def test_the_package_imports_nothing_before_it_is_used() -> None:
+    """So that the command line can meet Ctrl-C from its start."""
+    code = (
+        "import sys, chattts_client.cli; print('numpy' in sys.modules); "
+        "from chattts_client import *; print(ChatTTSClient.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "ChatTTSClient"]
 
 
 def test_every_module_is_private() -> None:
