@@ -1,7 +1,8 @@
 """Speak a text that is still being written, sentence by sentence, such as a language model's.
 
-Each sentence is asked for as soon as its end and the space behind it have arrived; while it is
-spoken, the writer goes on.
+A sentence is known to be whole once its end and the space behind it have arrived (in Chinese its
+end alone). It is asked for then, or when the one before has been spoken; what the writer sends
+meanwhile waits in the pipe.
 
 Example:
   slow-writer | python client/examples/growing_text.py --output spoken.wav --voice en

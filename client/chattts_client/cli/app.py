@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer import rich_utils
 
 from .._exceptions import ChatTTSError
 from . import output as out
@@ -44,6 +45,9 @@ app = typer.Typer(
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    # The help follows the same rules as all else; typer has its own, such as the name of a CI.
+    rich_utils.COLOR_SYSTEM = out.color_system()
+    rich_utils.FORCE_TERMINAL = None
     command: Any = typer.main.get_command(app)
     try:
         status = command.main(args=argv, prog_name=_NAME, standalone_mode=False)

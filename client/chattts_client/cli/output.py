@@ -173,10 +173,13 @@ def progress() -> Progress:
     )
 
 
+def color_system() -> Literal["auto"] | None:
+    """What rich may use: nothing with NO_COLOR; its own `no_color` leaves bold and italics."""
+    return None if os.environ.get("NO_COLOR") else "auto"
+
+
 def _console(*, is_error: bool) -> Console:
-    # NOTE: rich's own no_color leaves bold and italics
-    system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(stderr=is_error, highlight=False, color_system=system)
+    return Console(stderr=is_error, highlight=False, color_system=color_system())
 
 
 def _plain(value: object) -> object:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import chattts_client
 import pytest
+from unit.client.cli_help import COMMANDS
 from unit.client.fake_answers import voices_answer
 from unit.client.fake_triton import FakeTriton
 
@@ -39,7 +40,11 @@ def seen(terminal: tuple[int, int]) -> str:
 
 
 def run(
-    *arguments: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, **more: str
+    *arguments: str,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+    succeeds: bool = True,
+    **more: str,
 ) -> str:
     """Run a command of an 80-column terminal; returns its standard output if that is a pipe."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_COLOR")}
@@ -49,7 +54,7 @@ def run(
         stdout=stdout,
         stderr=stderr,
         text=True,
-        check=True,
+        check=succeeds,
         timeout=30,
     )
     return done.stdout or ""
@@ -78,3 +83,36 @@ def test_voices_are_a_table_on_a_terminal(
     assert max(len(ANSI.sub("", line)) for line in (header, row)) <= 80
     run("voices", "--url", grpc_url, stdout=terminal[1], NO_COLOR="1")
     assert "\x1b" not in seen(terminal)
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_the_help_has_no_style_where_none_is_wanted(
+    command: str, terminal: tuple[int, int]
+) -> None:
+    arguments = [*command.split(), "--help"]
+    run(*arguments, stdout=terminal[1], NO_COLOR="1")
+    assert "\x1b" not in seen(terminal)
+    assert "\x1b" not in run(*arguments, GITHUB_ACTIONS="true")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["say"], ["doctor", "--url", "localhost:1"], ["bench", "-j", "x"]]
+)
+def test_an_error_has_no_style_where_none_is_wanted(
+    arguments: list[str], terminal: tuple[int, int]
+) -> None:
+    run(*arguments, stdout=terminal[1], stderr=terminal[1], succeeds=False, NO_COLOR="1")
+    assert "\x1b" not in seen(terminal)
+    assert "\x1b" not in run(*arguments, succeeds=False)
+
+
+def test_a_bar_without_color_only_moves_the_cursor(
+    grpc_url: str, terminal: tuple[int, int]
+) -> None:
+    command = ["bench", "-j", "1", "-n", "2", "--url", grpc_url]
+    run(*command, stderr=terminal[1], NO_COLOR="1")
+    bar = seen(terminal)
+    assert "requests" in bar
+    assert not ANSI.search(bar)
+    run(*command, stderr=terminal[1])
+    assert ANSI.search(seen(terminal))
