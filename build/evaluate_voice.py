@@ -82,12 +82,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--words", type=Path, metavar="OTHER", help="only sentences of this checkpoint's words"
     )
-    parser.add_argument("--sentences", type=_positive, help="per language, at most (default all)")
+    parser.add_argument("--sentences", type=count, help="per language, at most (default all)")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default 1)")
     return parser
 
 
-def _positive(text: str) -> int:
+def count(text: str) -> int:
+    """Read a number of sentences."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is less than 1")
@@ -139,7 +140,7 @@ def _held_out(options: argparse.Namespace, source: Path) -> list[HeldOut]:
 def _need(*paths: Path) -> None:
     for path in paths:
         if not path.is_file():
-            raise Unfit(f"{path} is missing: no voice of build/train_voice?")
+            raise Unfit(f"{path} is missing: is that a checkpoint of build/train_voice?")
 
 
 if __name__ == "__main__":

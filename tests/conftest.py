@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"
 TINY_CHECKPOINT = DATA / "golden" / "tiny"
 DEMO_CHECKPOINT = ROOT / "checkpoints" / "demo"
+DEMO_VOICES = {
+    path.stem: json.loads(path.read_text(encoding="utf-8"))["languages"][0]
+    for path in sorted((DEMO_CHECKPOINT / "voices").iterdir())
+}
+"""The language of each voice that ships, by name."""
 
 
 class RepositoryFactory(Protocol):

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 from chattts_client import ChatTTSClient
-from conftest import DEMO_CHECKPOINT, ROOT
+from conftest import DEMO_VOICES, ROOT
 from launcher import EmbeddedServer
 
 TEXT = "the train to london leaves at half past seven"
-VOICES = sorted(path.stem for path in (DEMO_CHECKPOINT / "voices").iterdir())
 LIMIT_S = 60
 WAIT_S = 20.0
 
@@ -160,7 +159,7 @@ def test_an_error_is_one_line(demo_server: EmbeddedServer, tmp_path: Path) -> No
 def test_voices_models_and_health_are_listed(demo_server: EmbeddedServer) -> None:
     for flags in (["--url", demo_server.grpc_url], ["--url", demo_server.http_url, "--http"]):
         voices = run("voices", *flags).stdout.decode().splitlines()
-        assert [line.split("\t")[0] for line in voices] == VOICES
+        assert [line.split("\t")[0] for line in voices] == sorted(DEMO_VOICES)
         models = run("models", *flags).stdout.decode().splitlines()
         names = {line.split("\t")[0] for line in models if line.split("\t")[2] == "ready"}
         assert names == {"chattts", "chattts_unary", "chattts_gpt", "chattts_vocoder"}
