@@ -49,7 +49,7 @@ class GuardLink:
 
     @property
     def is_well(self) -> bool:
-        """Whether a watched server has been found well: from then on it is started again."""
+        """Whether the server has been found well: from then on it is started again, if at all."""
         self._hear()
         return self._is_well
 

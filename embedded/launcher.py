@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import server_traces
 from guard_link import GuardLink
-from http_exchange import NO_ANSWER, NOT_FOUND, OK
+from http_exchange import NO_ANSWER, OK
 from server_files import (
     EXIT_TIMEOUT_S,
     EmbeddedServerError,
@@ -40,8 +40,6 @@ _START_ATTEMPTS = 3
 """Tries at a start that failed by chance: a free port that another process took first, or a crash
 of server 2.51 while its Python models load on a starved machine (see docs/decisions.md)."""
 _HEALTH_LIMIT_S = 5.0
-_FIRST_SPEECH_POLL_S = 1.0
-"""No answer comes any more from a front that could not speak: it has ended its process."""
 _PORT_TAKEN = "already in use"
 
 
@@ -229,7 +227,7 @@ class EmbeddedServer:
         self._log_offset = self.log_file.stat().st_size
 
     def _wait_until_ready(self, deadline: float) -> None:
-        while not (self.is_ready() and self._has_spoken() and self._is_guarded()):
+        while not (self._is_well() and self.is_ready()):
             if self.pid is None or has_no_voice(self.log()):
                 self._fail("the server did not start")
             if time.monotonic() > deadline:
@@ -238,7 +236,8 @@ class EmbeddedServer:
 
     def _fail(self, what: str) -> NoReturn:
         log = self.log()
-        kind = _CrashError if has_crashed(log) else EmbeddedServerError
+        is_crash = has_crashed(log) and not has_no_voice(log)
+        kind = _CrashError if is_crash else EmbeddedServerError
         raise kind(f"{what}: {explain_failure(log)}")
 
     def is_ready(self) -> bool:
@@ -255,22 +254,15 @@ class EmbeddedServer:
         """
         return self._status("POST", HEALTH_PATH, HEALTH_BODY) == OK
 
-    def _has_spoken(self) -> bool:
-        """Whether the model `chattts` has spoken its warm-up, if it is served."""
-        status = self._status("POST", HEALTH_PATH, HEALTH_BODY, _FIRST_SPEECH_POLL_S)
-        return status in (OK, NOT_FOUND)
+    def _is_well(self) -> bool:
+        """Whether the guard has found that the first speech has ended; it watches all processes."""
+        return self._guard is not None and self._guard.is_well
 
-    def _is_guarded(self) -> bool:
-        """Whether it would be started again, if it is to be."""
-        return not self._restart or (self._guard is not None and self._guard.is_well)
-
-    def _status(
-        self, method: str, path: str, body: str | None, limit_s: float = _HEALTH_LIMIT_S
-    ) -> int:
+    def _status(self, method: str, path: str, body: str | None) -> int:
         """Ask; return the HTTP status, NO_ANSWER if the server does not answer or does not run."""
         if self.ports is None:
             return NO_ANSWER
-        connection = http.client.HTTPConnection(self.http_url, timeout=limit_s)
+        connection = http.client.HTTPConnection(self.http_url, timeout=_HEALTH_LIMIT_S)
         try:
             connection.request(method, path, body)
             return connection.getresponse().status

@@ -71,7 +71,8 @@ class Job:
     exit_timeout_s: float
     """Seconds that running requests get to finish after an order to stop."""
     restart: bool
-    """Watch it, and start it again when it is sick or has ended by itself."""
+    """Watch it also once it has been well, and start it again when it is sick or has ended by
+    itself. While it starts it is watched in any case: nobody else would notice a dead process."""
 
 
 class Orders:
@@ -257,7 +258,7 @@ class Supervisor:
         server = start_server(job.command, environment, job.working_directory, job.log_file)
         self._tell(STARTED, server.pid)
         ended = os.pidfd_open(server.pid)
-        phase: Phase = Watch(job, server.pid) if job.restart else Unwatched()
+        phase: Phase = Watch(job, server.pid)
         is_well = False
         while True:
             watched: list[int | Exchange] = [ended, *phase.exchanges()]
@@ -273,6 +274,9 @@ class Supervisor:
                 is_well = self._has_been_well = True
                 self._log("the server is well")
                 self._tell(WELL, server.pid)
+                if not job.restart:
+                    self._close(phase)
+                    phase = Unwatched()
             if reason:
                 self._log(f"the server is killed: {reason}")
                 break

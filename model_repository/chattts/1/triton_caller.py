@@ -36,6 +36,7 @@ TRACEPARENT = "traceparent"
 
 # What the log says when the first speech failed; the embedded server's launcher looks for it.
 WARM_UP_FAILED = "chattts: warm-up failed: "
+_STDERR = 2
 
 
 class Responses:
@@ -155,7 +156,8 @@ class WarmUpAnswer:
 
         A front that cannot speak must not look ready.
         """
-        pb_utils.Logger.log_error(f"{WARM_UP_FAILED}{message}")
+        # not through Triton's logger: it writes later, and this process may be gone by then
+        os.write(_STDERR, f"error: {WARM_UP_FAILED}{message}\n".encode())
         if self._is_sent:
             os._exit(1)
         self._responses.fail(code, f"warm-up: {message}")

@@ -69,7 +69,7 @@ def test_a_crash_is_told_from_a_refusal(line: str) -> None:
 
 
 def test_a_front_that_cannot_speak_is_found_with_its_reason() -> None:
-    log = HEAD + 'E1129 14:03:40.1 6100 model.py:340] "chattts: warm-up failed: chattts_gpt: x"\n'
+    log = HEAD + "error: chattts: warm-up failed: chattts_gpt: x\n"
     assert has_no_voice(log)
     assert failure_reasons(log) == ["chattts: warm-up failed: chattts_gpt: x"]
     assert not has_no_voice(HEAD + TAIL)

@@ -49,6 +49,13 @@ def end_at_the_next_check(told: Path) -> None:
     (told / "code").write_text("3")
 
 
+def add_model_process(told: Path) -> None:
+    """Let the server have a process for a model."""
+    model = told / "speech" / "1" / "model.py"
+    model.parent.mkdir(parents=True)
+    model.write_text("import time; time.sleep(60)")
+
+
 def assert_well(guard: Guard, told: Path) -> None:
     """It is served, by the last process that was started, and ends in order."""
     assert is_alive(started(told)[-1])
@@ -74,9 +81,7 @@ def test_server_that_has_ended_is_started_again(start_guard: StartGuard, told: P
 def test_server_with_a_dead_model_process_is_killed_and_started_again(
     start_guard: StartGuard, told: Path
 ) -> None:
-    model = told / "speech" / "1" / "model.py"
-    model.parent.mkdir(parents=True)
-    model.write_text("import time; time.sleep(60)")
+    add_model_process(told)
     guard = start(start_guard, told)
     guard.wait_for_log("the server is well")
     (child,) = children(guard.server_pid)
@@ -112,6 +117,19 @@ def test_server_that_has_never_been_well_is_not_started_again(
     guard = start(start_guard, told)
     assert guard.says("ended") == 7
     assert len(started(told)) == 1
+
+
+def test_server_whose_model_process_dies_while_it_starts_is_killed_also_if_it_is_not_watched_later(
+    start_guard: StartGuard, told: Path
+) -> None:
+    add_model_process(told)
+    (told / "health").write_text("503")
+    guard = start_guard(replace(fake_job(told, told.parent / "log"), restart=False))
+    wait_until(lambda: len(children(guard.server_pid)) == 1)
+    (child,) = children(guard.server_pid)
+    os.kill(child, signal.SIGKILL)
+    assert guard.says("ended") == 128 + signal.SIGKILL
+    guard.wait_for_log(f"process {child} has died, of speech/versions/1")
 
 
 def test_server_that_was_not_to_be_restarted_is_not(start_guard: StartGuard, told: Path) -> None:
