@@ -1,9 +1,8 @@
 """ChatTTS on Triton: speak a text with a server, by stream or at once."""
 
-import importlib as _importlib
-import typing as _typing
-
-if _typing.TYPE_CHECKING:
+TYPE_CHECKING = False
+"""Known to type checkers under this name; the module `typing` is not needed for it."""
+if TYPE_CHECKING:
     from ._async_client import AsyncChatTTSClient
     from ._audio import WavWriter
     from ._cache import UtteranceCache
@@ -111,11 +110,15 @@ _PLACES = {
 """Module to the names that come from it when they are first used, so that the package itself is
 there at once: the command line can then meet Ctrl-C from its start."""
 
+del TYPE_CHECKING
+
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     for module, names in _PLACES.items():
         if name in names:
-            value: object = getattr(_importlib.import_module(f".{module}", __name__), name)
+            value: object = getattr(import_module(f".{module}", __name__), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """Samples to files and loudspeakers; WAV needs the standard library only.
 
-Arrays are mono, (S,) float32; what lies outside -1 ... 1 is clipped.
+Arrays are mono, (S,) float32; in files what lies outside -1 ... 1 is clipped, infinities too, and
+NaN is silence.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import wave
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from os import PathLike, fspath
 from pathlib import PurePath
 from types import ModuleType, TracebackType
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._extras import missing_extra
-from ._files import replacing
+from ._files import naming, replacing
 
 PCM16_MAX = 32767
 PCM16_BYTES = 2
@@ -40,9 +42,10 @@ def pcm16(samples: NDArray[np.float32]) -> bytes:
     """Little-endian signed 16-bit samples; 1.0 becomes 32767.
 
     Args:
-        samples: (S,) float32 in -1 ... 1.
+        samples: (S,) float32 in -1 ... 1; what is no number becomes silence.
     """
-    scaled = np.rint(np.clip(samples, -1.0, 1.0) * np.float32(PCM16_MAX))
+    numbers = np.nan_to_num(samples, nan=0.0)
+    scaled = np.rint(np.clip(numbers, -1.0, 1.0) * np.float32(PCM16_MAX))
     return bytes(scaled.astype("<i2").data)
 
 
@@ -63,19 +66,32 @@ class WavWriter:
         is_whole = isinstance(sample_rate, int) and not isinstance(sample_rate, bool)
         if not is_whole or not 1 <= sample_rate <= _MAX_RATE_HZ:
             raise ValueError(f"sample_rate: {sample_rate!r} is not a whole number of Hz from 1")
-        self._file = open(_checked(path), "wb")  # noqa: SIM115 # closed by close
+        self._path = _checked(path)
+        self._file = open(self._path, "wb")  # noqa: SIM115 # closed by close
         self._wave = wave.Wave_write(self._file)
         _set_format(self._wave, sample_rate)
 
     def write(self, samples: NDArray[np.float32]) -> None:
-        """Append (S,) float32 samples in -1 ... 1; the file on disk is complete up to here."""
-        self._wave.writeframes(pcm16(samples))
-        self._file.flush()
+        """Append (S,) float32 samples in -1 ... 1; the file on disk is complete up to here.
+
+        Raises:
+            ValueError: the file is closed.
+            OSError: the file cannot be written.
+        """
+        if self._file.closed:
+            raise ValueError(f"{self._path!r} is closed: nothing more can be written")
+        with naming(self._path):
+            self._wave.writeframes(pcm16(samples))
+            self._file.flush()
 
     def close(self) -> None:
-        """Finish the file; a second call does nothing."""
-        self._wave.close()
-        self._file.close()
+        """Finish the file; a second call does nothing.
+
+        Raises:
+            OSError: the file cannot be written; it is closed all the same.
+        """
+        with naming(self._path), closing(self._file):
+            self._wave.close()
 
     def __enter__(self) -> WavWriter:
         return self

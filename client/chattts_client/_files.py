@@ -17,6 +17,17 @@ PARTIAL_SUFFIX: Final = ".partial"
 
 
 @contextmanager
+def naming(path: str | PathLike[str]) -> Iterator[None]:
+    """Errors of the operating system that name no file name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename is None:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
+
+
+@contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     """A new file, open for writing, that takes the place of `path` when the block ends well.
 
@@ -34,7 +45,9 @@ def replacing(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
             shutil.copymode(target, partial)
         os.replace(partial, target)
     except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename in (None, str(partial)):
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        raise
+        with contextlib.suppress(OSError):  # not there, or in a place where nothing can be removed
+            partial.unlink()
+        if isinstance(error, OSError) and error.filename == str(partial):
+            error.filename = None
+        with naming(path):
+            raise

@@ -6,14 +6,31 @@ Nothing heavy is imported before `main` runs, so that Ctrl-C finds it ready.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
 
-from .interrupts import EXIT_INTERRUPTED, ending_at_once
-from .streams import discard_output, finish, note, prepare
+try:
+    from .interrupts import EXIT_INTERRUPTED, ending_at_once, ignore
+    from .streams import discard_output, finish, note, prepare
+except KeyboardInterrupt:
+    os.write(2, b"interrupted\n")
+    raise SystemExit(130) from None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 _LIBRARIES = frozenset({"typer", "rich"})
 _EXIT_FILE = 1
 _EXIT_USAGE = 2
+
+
+def program() -> NoReturn:
+    """The process `chattts`, from its command line to its exit status."""
+    with ending_at_once():
+        status = main()
+        ignore()
+        sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

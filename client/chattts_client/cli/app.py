@@ -13,6 +13,7 @@ import typer
 from typer import rich_utils
 
 from .._exceptions import ChatTTSError
+from .._files import naming
 from . import output as out
 from .batch import batch
 from .bench import bench
@@ -80,7 +81,8 @@ def _reported(function: Callable[..., int]) -> Callable[..., int]:
         try:
             with raising():
                 status = function(**values)
-                sys.stdout.flush()
+                with naming("standard output"):
+                    sys.stdout.flush()
         except BrokenPipeError:  # whoever read our standard output has left
             discard_output()
             return out.EXIT_FILE

@@ -38,7 +38,13 @@ def handled_by(handler: Callable[..., Any], instead_of: Callable[..., Any]) -> I
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, instead_of)
+        if signal.getsignal(signal.SIGINT) is handler:
+            signal.signal(signal.SIGINT, instead_of)
+
+
+def ignore() -> None:
+    """Nothing is left to be interrupted: the process ends, with the status that it has."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end(*_: object) -> None:

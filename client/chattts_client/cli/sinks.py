@@ -9,6 +9,7 @@ from typing import Protocol
 
 from .._audio import WAV_SUFFIX, WavWriter, pcm16, sound_library
 from .._extras import missing_extra
+from .._files import naming
 from .._types import Samples
 
 STDOUT = "-"
@@ -25,9 +26,14 @@ class StandardOutput:
     """Signed 16-bit little-endian samples without a header, for aplay or ffplay."""
 
     def write(self, samples: Samples) -> None:
-        """Write the next samples; whoever reads has them at once."""
-        sys.stdout.buffer.write(pcm16(samples))
-        sys.stdout.buffer.flush()
+        """Write the next samples; whoever reads has them at once.
+
+        Raises:
+            OSError: it is closed or full, or whoever read has left.
+        """
+        with naming("standard output"):
+            sys.stdout.buffer.write(pcm16(samples))
+            sys.stdout.buffer.flush()
 
 
 class Loudspeaker:

@@ -15,6 +15,7 @@ def prepare() -> None:
     A closed standard output fails when it is written to, as a full one does; a closed standard
     input when it is read; a closed standard error is silent. Without a stand-in the next file or
     socket would get the stream's number, and `print` to a stream that is None goes elsewhere.
+    Without Python's buffer (PYTHONUNBUFFERED) a write that stops half-way would be taken for whole.
     """
     if sys.stdin is None:
         sys.stdin = _stand_in(os.O_WRONLY, "r")
@@ -23,6 +24,9 @@ def prepare() -> None:
     if sys.stderr is None:
         sys.stderr = _stand_in(os.O_WRONLY, "w")
     if isinstance(sys.stdout, io.TextIOWrapper):
+        if sys.stdout is sys.__stdout__ and isinstance(sys.stdout.buffer, io.RawIOBase):
+            whole = io.BufferedWriter(sys.stdout.buffer)
+            sys.stdout = io.TextIOWrapper(whole, sys.stdout.encoding, line_buffering=True)
         sys.stdout.reconfigure(errors="backslashreplace")
 
 

@@ -36,6 +36,11 @@ def test_pcm16_rounds_and_clips_to_the_full_range() -> None:
     assert values.tolist() == [-32767, -32767, 0, 16384, 32767, 32767]
 
 
+def test_what_is_no_number_is_silence() -> None:
+    samples = np.array([np.nan, np.inf, -np.inf], dtype=np.float32)
+    assert np.frombuffer(pcm16(samples), dtype="<i2").tolist() == [0, 32767, -32767]
+
+
 def test_wav_bytes_are_a_mono_16_bit_file_of_the_samples() -> None:
     samples = np.linspace(-1, 1, 480, dtype=np.float32)
     with wave.open(io.BytesIO(wav_bytes(samples, RATE_HZ))) as file:
@@ -63,6 +68,27 @@ def test_an_unfinished_file_can_be_read_up_to_the_last_chunk(tmp_path: Path) -> 
         writer.write(np.zeros(300, dtype=np.float32))
         with wave.open(str(path)) as file:
             assert file.getnframes() == 300
+
+
+def test_a_closed_file_takes_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "closed.wav"
+    with WavWriter(path, RATE_HZ) as writer:
+        writer.write(tone(3))
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=r"closed\.wav' is closed"):
+        writer.write(tone(3))
+    writer.close()
+    assert path.read_bytes() == content
+
+
+def test_a_full_disk_names_the_file_that_is_written_in_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "full.wav"
+    path.symlink_to("/dev/full")
+    writer = WavWriter(path, RATE_HZ)
+    for step in (lambda: writer.write(tone(3)), writer.close):
+        with pytest.raises(OSError, match="No space left on device: .*full.wav'"):
+            step()
+    writer.close()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -109,6 +135,19 @@ def test_a_full_disk_names_the_file_too(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="elsewhere") as raised, replacing(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "elsewhere")
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_place_where_nothing_can_be_made_or_removed_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *more: object, **flags: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as raised, replacing(tmp_path / "file"):
+        raise AssertionError
+    assert raised.value.filename == str(tmp_path / "file")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +15,7 @@ import pytest
 from chattts_client._exceptions import ChatTTSError
 from chattts_client.cli import main
 from chattts_client.cli.output import EXIT_CODES
-from unit.client.cli_calls import INTERRUPTIBLE, frames
+from unit.client.cli_calls import INTERRUPTIBLE
 from unit.client.fake_answers import (
     Failure,
     Inputs,
@@ -25,7 +23,6 @@ from unit.client.fake_answers import (
     Request,
     fail,
     outputs,
-    utterance,
 )
 from unit.client.fake_triton import FakeTriton, serve_grpc
 
@@ -110,58 +107,6 @@ def test_a_file_that_is_no_text_is_named(
     assert capsys.readouterr().err == f"error: {path} is not UTF-8: byte 1 is wrong\n"
 
 
-def test_an_interrupt_cancels_on_the_server_and_leaves_a_playable_file(
-    grpc_url: str, fake: FakeTriton, tmp_path: Path
-) -> None:
-    def has_first_chunk() -> bool:
-        return path.exists() and path.stat().st_size > 256 * 2
-
-    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
-        yield utterance()[0]
-        deadline_s = time.monotonic() + 10
-        while not has_first_chunk() and time.monotonic() < deadline_s:
-            request.cancelled.wait(0.01)
-        process.send_signal(signal.SIGINT)
-        request.cancelled.wait(10)
-
-    fake.script = script
-    path = tmp_path / "out.wav"
-    command = [sys.executable, "-c", INTERRUPTIBLE, "say", "hello", "-o", str(path)]
-    environment = {"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])}
-    process = subprocess.Popen(
-        [*command, "--url", grpc_url, "--stream"],
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (130, "interrupted\n")
-    assert fake.requests[0].cancelled.wait(10)
-    assert frames(path) == 256
-
-
-@pytest.mark.parametrize("module", ["numpy", "typer", "chattts_client.cli.app", "grpc"])
-def test_an_interrupt_while_a_module_is_loaded_is_one_line(module: str, tmp_path: Path) -> None:
-    code = f"""
-import signal, sys
-class Finder:
-    def find_spec(self, name, *rest):
-        if name == {module!r}:
-            signal.raise_signal(signal.SIGINT)
-sys.meta_path.insert(0, Finder())
-{INTERRUPTIBLE}"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, "say", "hello", "-o", "out.wav", "--url", "localhost:1"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
-
-
 def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -> None:
     def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
         server.stop(None)  # gRPC would write a line about this to standard error
@@ -182,32 +127,6 @@ def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -
     assert done.returncode != 0
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments", [["say", "hello", "-o", "out.wav"], ["bench", "-j", "2", "-n", "4"]]
-)
-def test_an_interrupt_cancels_what_gives_nothing_before_its_end(
-    arguments: list[str], grpc_url: str, fake: FakeTriton, tmp_path: Path
-) -> None:
-    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
-        if arguments[0] == "say" or len(fake.requests) > 2:
-            process.send_signal(signal.SIGINT)
-            request.cancelled.wait(10)
-        yield from utterance()
-
-    fake.script = script
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *arguments, "--url", grpc_url],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (130, "interrupted\n")
-    assert fake.requests[-1].cancelled.wait(10)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_reader_that_leaves_is_no_traceback(grpc_url: str, fake: FakeTriton) -> None:

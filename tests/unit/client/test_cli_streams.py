@@ -15,10 +15,10 @@ from unit.client.fake_triton import FakeTriton
 CLIENT = Path(chattts_client.__file__).parents[1]
 
 
-def shell(arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with the redirections of a shell."""
+def shell(arguments: str, before: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with the redirections of a shell, after another one."""
     return subprocess.run(
-        ["sh", "-c", f'exec "$0" -m chattts_client {arguments}', sys.executable],
+        ["sh", "-c", f'{before} exec "$0" -m chattts_client {arguments}', sys.executable],
         env={**os.environ, "PYTHONPATH": str(CLIENT), **variables},
         capture_output=True,
         text=True,
@@ -49,6 +49,21 @@ def test_a_closed_or_full_stream_is_one_line(
     assert line.startswith("error: ")
     assert "Bad file descriptor" in line or "No space left" in line
     assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}])
+@pytest.mark.parametrize("arguments", ["say hello -o -", f"normalize --offline '{'hello ' * 99}'"])
+def test_what_stops_half_way_is_an_error(
+    arguments: str, buffering: dict[str, str], grpc_url: str, tmp_path: Path
+) -> None:
+    variables = {"CHATTTS_URL": grpc_url, "PYTHONDONTWRITEBYTECODE": "1", **buffering}
+    done = shell(f"{arguments} >{tmp_path / 'out'}", before="ulimit -f 1;", **variables)
+    assert (tmp_path / "out").stat().st_size == 512
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "File too large" in line
+    assert arguments.startswith("normalize") or line.endswith("'standard output'")
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import chattts_client
@@ -29,6 +30,21 @@ def test_the_package_imports_nothing_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "ChatTTSClient"]
+
+
+def test_the_package_itself_needs_no_other_module() -> None:
+    """So that Ctrl-C finds nothing half loaded in it."""
+    code = (
+        "import sys; before = {*sys.modules}; import chattts_client; print({*sys.modules} - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],  # what is installed may have loaded others
+        env={"PYTHONPATH": str(Path(chattts_client.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "{'chattts_client'}\n"
 
 
 def test_every_module_is_private() -> None:
