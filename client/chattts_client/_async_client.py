@@ -12,8 +12,9 @@ from ._ask import ask_async
 from ._cache import Shelf
 from ._exceptions import ChatTTSError
 from ._health import Health, ModelInfo, async_answered, find_health, find_models
-from ._many import DEFAULT_CONCURRENCY, Item, Plan, Progress, speak_many_async
+from ._many import speak_many_async
 from ._metrics import MetricsSnapshot, fetch_metrics
+from ._plan import DEFAULT_CONCURRENCY, Item, Plan, Progress
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._settings import ClientSettings
 from ._stream import AsyncSpeechStream
@@ -153,7 +154,7 @@ class AsyncChatTTSClient(ClientSettings):
 
     async def close(self) -> None:
         """Give back the connections; running requests are cancelled."""
-        if not self._is_inherited:
+        if not self._process.is_left:
             await self._transport.close()
         self._is_closed = True
 

@@ -11,8 +11,9 @@ from ._ask import ask
 from ._cache import Shelf
 from ._exceptions import ChatTTSError
 from ._health import Health, ModelInfo, answered, find_health, find_models
-from ._many import DEFAULT_CONCURRENCY, Item, Plan, Progress, speak_many
+from ._many import speak_many
 from ._metrics import MetricsSnapshot, fetch_metrics
+from ._plan import DEFAULT_CONCURRENCY, Item, Plan, Progress
 from ._protocol import SpeechRequest, dry_run_request, speech_request, voices_request
 from ._settings import ClientSettings
 from ._stream import SpeechStream
@@ -98,7 +99,9 @@ class ChatTTSClient(ClientSettings):
         server; `contextlib.closing` around the generator says when.
 
         Args:
-            items: texts, or pairs of a text and options of its own; read only a little ahead.
+            items: texts, or pairs of a text and options of its own; read only a little ahead, in
+                another thread. What they raise is raised after the utterances before it; a
+                generator is closed with this one.
             concurrency: how many are spoken at once.
             on_progress: takes how many have ended so far, well or not; called between the results.
             return_errors: True gives an error in the place of its utterance. False raises it when
@@ -218,7 +221,7 @@ class ChatTTSClient(ClientSettings):
 
     def close(self) -> None:
         """Give back the connection; running requests are cancelled."""
-        if not self._is_inherited:
+        if not self._process.is_left:
             self._transport.close()
         self._is_closed = True
 

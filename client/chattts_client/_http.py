@@ -19,7 +19,6 @@ from ._answers import Reader, read_json_facts
 from ._exceptions import (
     ChatTTSError,
     closed,
-    code_from_http,
     error_from_status,
     no_http,
     too_late,
@@ -36,7 +35,7 @@ from ._protocol import (
 )
 from ._settings import Endpoint
 from ._tls import ssl_context
-from ._web import OK, Answer, Connections
+from ._web import OK, Answer, Connections, error_from_http
 
 _JSON_LENGTH = "Inference-Header-Content-Length"
 _READY, _NOT_READY = OK, 400
@@ -239,8 +238,9 @@ def _reader(answer: Answer) -> Reader:
 
 def _error(error: BaseException, request_id: str) -> ChatTTSError:
     if isinstance(error, InferenceServerException) and error.status() is not None:
-        status, message = int(error.status()), str(error.message())
-        return error_from_status(code_from_http(status, message), message, request_id)
+        body = error.debug_details()  # only where it is not Triton's JSON
+        message = str(error.message()) if body is None else ""
+        return error_from_http(int(error.status()), message, (body or "").encode(), request_id)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return too_late(request_id)
     if isinstance(error, _DISCONNECTS):

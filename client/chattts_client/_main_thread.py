@@ -17,12 +17,17 @@ from typing import Final, Generic, Protocol, TypeVar, cast
 
 from ._answers import Reader
 from ._json import JsonObject
+from ._process import Process
 from ._protocol import STOP_LIMIT_S, Question, SpeechRequest
 
 T = TypeVar("T")
 
 _WAIT_LIMIT_S: Final = STOP_LIMIT_S + 2.0
 """How long the main thread waits for an end, in seconds: longer than it takes by itself."""
+
+_inherited: Final[list[BlockingCall]] = []
+"""Calls of the parent, kept for ever in the child of a fork: gRPC's own destructor would wait there
+for a lock of a thread that did not come along."""
 
 
 class BlockingCall(Protocol):
@@ -82,6 +87,7 @@ class InterruptibleCall:
     def __init__(self, call: BlockingCall, helpers: _Helpers) -> None:
         self._call = call
         self._helpers = helpers
+        self._process = Process()
         self._left: _Job[Reader | None] | None = None
         self._is_over = False
 
@@ -112,7 +118,9 @@ class InterruptibleCall:
     def __del__(self) -> None:
         # Dropped half-read: a helper may be reading still, and would keep the call alive. No helper
         # does this: Python may be starting a thread right now, or may have stopped to start any.
-        if not self._is_over:
+        if self._process.is_left:
+            _inherited.append(self._call)
+        elif not self._is_over:
             self._call.cancel()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ._answers import Reader, read_chunk
 from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError
+from ._process import Process
 from ._types import Audio, AudioChunk, Summary
 
 
@@ -18,6 +19,8 @@ class Receiver:
 
     def __init__(self, request_id: str) -> None:
         self.request_id = request_id
+        self.process = Process()
+        """Where the stream was made: in the child of a fork nobody reads it."""
         self._start_s = time.perf_counter()
         self._first_audio_s: float | None = None
         self._elapsed_s = 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ import numpy as np
 from ._cache import UtteranceCache
 from ._exceptions import InvalidRequestError
 from ._limits import Limiter, RateLimit
+from ._process import Process
 from ._protocol import SpeechRequest, speech_request
 from ._retry import Patience
 from ._tls import Tls
@@ -128,7 +128,7 @@ class ClientSettings(ABC):
             default_metrics_url if metrics_url is None else _checked_url("metrics_url", metrics_url)
         )
         """HOST:PORT of the server's metrics."""
-        self._process = os.getpid()
+        self._process = Process()
         self._is_closed = False
         self._open()
 
@@ -136,15 +136,9 @@ class ClientSettings(ABC):
     def _open(self) -> None:
         """Make the transport of the client."""
 
-    @property
-    def _is_inherited(self) -> bool:
-        """Whether this is the copy that a fork has made: its connections belong to the parent."""
-        return os.getpid() != self._process
-
     def _check_caller(self) -> None:
         """Raise where a call would hang or break another one's connection."""
-        if self._is_inherited:
-            raise RuntimeError("the client was made before a fork; make a new one in this process")
+        self._process.check("the client")
         if self._is_closed:
             raise RuntimeError("the client is closed; make a new one")
 

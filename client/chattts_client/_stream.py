@@ -72,6 +72,7 @@ class SpeechStream(Iterator[AudioChunk]):
         if self._over.is_set():
             self._receiver.check()
             raise StopIteration
+        self._receiver.process.check("the stream")
         try:
             if self._receiver.has_begun and self._call is not None:
                 chunk = self._receiver.add(self._call.receive())
@@ -133,6 +134,8 @@ class SpeechStream(Iterator[AudioChunk]):
 
     def close(self) -> None:
         """Stop: returns when the server has given up the request; not needed after the end."""
+        if self._receiver.process.is_left:
+            return
         self._over.set()
         with self._connecting:
             call = self._call
@@ -186,6 +189,7 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
         if self._over.is_set():
             self._receiver.check()
             raise StopAsyncIteration
+        self._receiver.process.check("the stream")
         try:
             if self._receiver.has_begun and self._call is not None:
                 chunk = self._receiver.add(await self._call.receive())
@@ -248,15 +252,18 @@ class AsyncSpeechStream(AsyncIterator[AudioChunk]):
 
     async def close(self) -> None:
         """Stop: returns when the server has given up the request; not needed after the end."""
+        if self._receiver.process.is_left:
+            return
         self._over.set()
         if self._call is not None and not self._receiver.is_complete:
             await self._call.stop()
 
     def __del__(self) -> None:
         # A stream that is dropped half-read: gRPC's asyncio calls do not end by themselves then.
-        if self._call is not None and not self._over.is_set():
-            with contextlib.suppress(RuntimeError):  # the loop may be closed
-                self._call.cancel()
+        if self._call is None or self._over.is_set() or self._receiver.process.is_left:
+            return
+        with contextlib.suppress(RuntimeError):  # the loop may be closed
+            self._call.cancel()
 
     async def __aenter__(self) -> AsyncSpeechStream:
         return self

@@ -31,7 +31,9 @@ from ._settings import Endpoint
 from ._tls import ssl_context
 
 OK: Final = 200
-_NOT_FOUND: Final = 404
+_NOT_FOUND, _WRONG_METHOD = 404, 405
+_NO_SUCH_PATH = "Not Found"
+"""What other ports of Triton say, such as that of the metrics: an unknown model has more words."""
 _MAX_IDLE = 32
 """Connections kept for later requests."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -53,11 +55,24 @@ class Answer:
         try:
             message = get(parse_object(self.content), "error", str)
         except ProtocolError:
-            text = self.content[:200].decode(errors="replace")
-            message = f"HTTP status {self.status}: {text}"
-            if self.status == _NOT_FOUND:
-                return no_http(message, request_id)
-        return error_from_status(code_from_http(self.status, message), message, request_id)
+            message = ""
+        return error_from_http(self.status, message, self.content, request_id)
+
+
+def error_from_http(status: int, message: str, content: bytes, request_id: str) -> ChatTTSError:
+    """The error that another status than 200 means.
+
+    Args:
+        status: of HTTP.
+        message: what Triton's JSON says; empty: the body is something else.
+        content: the body.
+        request_id: of the request.
+    """
+    if status == _WRONG_METHOD or (status == _NOT_FOUND and message in ("", _NO_SUCH_PATH)):
+        text = message or content[:200].decode(errors="replace")
+        return no_http(f"HTTP status {status}: {text}", request_id)
+    message = message or f"HTTP status {status}: {content[:200].decode(errors='replace')}"
+    return error_from_status(code_from_http(status, message), message, request_id)
 
 
 class Connections:

@@ -128,6 +128,29 @@ def test_a_grpc_port_is_named(grpc_url: str) -> None:
         assert len(str(caught.value)) < 100
 
 
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, b"<html>no</html>"),
+        (404, b'{"error": "Not Found"}'),  # Triton's metrics
+        (405, b'{"error": "Method Not Allowed"}'),
+        (405, b"\xff"),
+    ],
+)
+def test_another_service_is_no_fault_of_the_server(
+    http_twin: Twin, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
+) -> None:
+    def answer(handler: Any) -> None:
+        handler.rfile.read(int(handler.headers["Content-Length"]))
+        handler._reply(status, body)
+
+    monkeypatch.setattr("unit.client.fake_triton._HttpHandler.do_POST", answer)
+    with pytest.raises(ProtocolError, match=f"^not an HTTP port of Triton: .*{status}") as caught:
+        http_twin.synthesize("hello")
+    assert "8000" in caught.value.hint
+    assert len(caught.value.request_id) == 32
+
+
 def test_one_client_serves_many_threads(http_url: str) -> None:
     with ChatTTSClient(http_url, transport="http") as client, ThreadPoolExecutor(4) as threads:
         audios = list(threads.map(lambda index: client.synthesize(f"text {index}"), range(12)))

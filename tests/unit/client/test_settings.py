@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -169,34 +167,3 @@ def test_an_async_client_belongs_to_one_loop(grpc_url: str) -> None:
         with pytest.raises(RuntimeError, match="^the client belongs to another event loop"):
             asyncio.run(speak())
         loop.run_until_complete(leave())
-
-
-FORK = """
-import os, sys
-from chattts_client import ChatTTSClient
-
-client = ChatTTSClient(sys.argv[1])
-client.synthesize("hello")
-child = os.fork()
-if child == 0:
-    try:
-        client.synthesize("again")
-    except RuntimeError as error:
-        print(error)
-    client.close()
-    with ChatTTSClient(sys.argv[1]) as own:
-        print("child speaks", own.synthesize("hello").seed, flush=True)
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
-print("parent speaks", client.synthesize("hello").seed)
-"""
-
-
-def test_after_a_fork_the_child_needs_a_client_of_its_own(grpc_url: str) -> None:
-    command = [sys.executable, "-c", FORK, grpc_url]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert run.stdout.splitlines() == [
-        "the client was made before a fork; make a new one in this process",
-        "child speaks 7",
-        "parent speaks 7",
-    ]
