@@ -11,7 +11,7 @@ import json
 import math
 import reprlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeVar
 
@@ -87,6 +87,11 @@ _OTHER_ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
     "health": ("health", "health"),
 }
 """Options that a server answers otherwise than by speech: method and command that ask for it."""
+SWITCHES: Final = frozenset(
+    {"speed", "trim", "level", "carry_over", "retry_quality", "split", "normalize", "input_format"}
+    | {"on_unsupported", "links", "footnotes", "telephone_one", "stages", "lexicon"}
+)
+"""Keys of the input `options` that shape speech."""
 _INTEGERS: Final[Mapping[str, type[np.integer[Any]]]] = {"INT32": np.int32, "UINT64": np.uint64}
 
 T = TypeVar("T")
@@ -154,9 +159,7 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
     known = INPUTS.keys() - OWN_INPUTS | {MODEL_VERSION}
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"unknown option {name!r}{meant}")
+            raise TypeError(f"unknown option {name!r}{_meant(name, known)}")
     given = {name: value for name, value in options.items() if value is not None}
     model_version = _version(given.pop(MODEL_VERSION, ""))
     for key, (method, command) in _OTHER_ANSWERS.items():
@@ -166,6 +169,14 @@ def speech_request(text: str, options: Mapping[str, object], *, stream: bool) ->
     values = {"text": text, "stream": stream, **given}
     tensors = tuple(_encode(name, value) for name, value in values.items())
     return SpeechRequest(_new_request_id(), tensors, model_version)
+
+
+def _meant(name: str, known: Set[str]) -> str:
+    near = difflib.get_close_matches(name, known | SWITCHES, n=1)
+    if not near:
+        return ""
+    place = f"options={{{near[0]!r}: ...}}" if near[0] in SWITCHES else repr(near[0])
+    return f"; did you mean {place}?"
 
 
 def _version(value: object) -> str:

@@ -9,9 +9,16 @@ from dataclasses import fields
 import numpy as np
 
 from ._answers import Reader, read_chunk
-from ._exceptions import ChatTTSError, ProtocolError, RequestCancelledError
+from ._exceptions import (
+    ChatTTSError,
+    ProtocolError,
+    RequestCancelledError,
+    ServerUnavailableError,
+)
 from ._process import Process
 from ._types import Audio, AudioChunk, Summary
+
+_CUT_HINT = "Send it again for all of it; health() says whether the server is there again."
 
 
 class Receiver:
@@ -36,7 +43,7 @@ class Receiver:
             ProtocolError: it is malformed, or the server has closed the stream instead.
         """
         if reader is None:
-            raise ProtocolError(f"the stream ended without a final response, {self._progress}")
+            raise ProtocolError("the stream ended without a final response")
         return self._take(read_chunk(reader, len(self._chunks)))
 
     def add_kept(self, chunk: AudioChunk) -> AudioChunk:
@@ -63,10 +70,14 @@ class Receiver:
     def fail(self, error: ChatTTSError) -> None:
         """Add to an error what this stream knows, and keep it for whoever reads on.
 
-        What failed after audio was handed over is never tried again.
+        What failed after audio was handed over is never tried again, and says how much came.
         """
         error.request_id = error.request_id or self.request_id
-        error.retryable = error.retryable and not self.has_audio
+        if self.has_audio:
+            error.args = (f"{error}; the speech is cut {self._progress}",)
+            error.retryable = False
+            if isinstance(error, ServerUnavailableError):  # its hint is about who never answered
+                error.hint = _CUT_HINT
         self._failure = copy.copy(error)
 
     def check(self) -> None:

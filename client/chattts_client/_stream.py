@@ -35,9 +35,10 @@ class SpeechStream(Iterator[AudioChunk]):
     """The chunks of one utterance as they are made; leaving it early cancels on the server.
 
     Iterate once, then `result` gives the whole utterance. What has failed raises its error again
-    however it is read on. One thread reads at a time, another one gets RuntimeError; any thread may
-    `close`. The request is sent at once, or with the first read if it may have to wait
-    (`rate_limit`) or need not be sent (`cache` with use "first").
+    however it is read on; what was closed early just ends, and only `result` raises. One thread
+    reads at a time, another one gets RuntimeError; any thread may `close`. The request is sent at
+    once, or with the first read if it may have to wait (`rate_limit`) or need not be sent (`cache`
+    with use "first").
     """
 
     def __init__(

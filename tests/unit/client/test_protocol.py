@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -21,12 +23,15 @@ from chattts_client._protocol import (
     CONTRACT,
     INPUTS,
     OWN_INPUTS,
+    SWITCHES,
     SpeechRequest,
     dry_run_request,
     speech_request,
     voices_request,
     with_deadline,
 )
+from chattts_pipeline.options import Options
+from chattts_text import OPTION_NAMES
 from numpy.typing import NDArray
 from unit.client.fake_answers import Outputs, dry_run_answer, outputs, voices_answer
 
@@ -160,6 +165,19 @@ def test_an_unknown_option_is_a_type_error_as_in_any_python_call(name: str) -> N
 def test_a_mistyped_option_is_told_the_right_one() -> None:
     with pytest.raises(TypeError, match="unknown option 'tempurature'; did you mean 'temperature'"):
         speech_request("hello", {"tempurature": 0.3}, stream=True)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("speed", "speed"), ("retry_qualty", "retry_quality")])
+def test_a_switch_is_told_its_place(name: str, meant: str) -> None:
+    place = re.escape(f"unknown option '{name}'; did you mean options={{'{meant}': ...}}?")
+    with pytest.raises(TypeError, match=place):
+        speech_request("hello", {name: 1.5}, stream=True)
+
+
+def test_the_switches_are_those_of_the_server() -> None:
+    answers = {"list_voices", "dry_run", "health"}
+    names = {one.name for one in fields(Options)} | set(OPTION_NAMES)
+    assert names - answers == SWITCHES
 
 
 def test_text_must_be_text() -> None:

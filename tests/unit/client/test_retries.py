@@ -130,6 +130,29 @@ def test_nothing_is_tried_again_after_the_first_chunk(
 
 
 @pytest.mark.parametrize(
+    ("failure", "hint"),
+    [
+        (BrokenCall("UNAVAILABLE", "Socket closed"), "again"),
+        (Failure("INTERNAL", "no blocks"), "log"),
+        (BrokenCall("DEADLINE_EXCEEDED", "Deadline Exceeded"), "timeout_s"),
+    ],
+)
+def test_a_stream_that_breaks_says_how_much_came(
+    make_twin: MakeTwin, fake: FakeTriton, failure: Failure, hint: str
+) -> None:
+    def script(inputs: Inputs, request: Request) -> Iterator[Outputs]:
+        yield from utterance(3, 12_000)[:2]
+        raise failure
+
+    fake.script = script
+    with pytest.raises(ChatTTSError, match="; the speech is cut after 1.00 s of audio$") as raised:
+        make_twin().stream("hello")
+    assert not raised.value.retryable
+    assert hint in raised.value.hint
+    assert "port" not in raised.value.hint
+
+
+@pytest.mark.parametrize(
     ("failure", "kind"),
     [
         (Failure("INVALID_ARG", "top_k: 0 is outside 1 ... 626"), InvalidRequestError),
