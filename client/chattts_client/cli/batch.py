@@ -17,10 +17,11 @@ from .._client import ChatTTSClient
 from .._exceptions import ChatTTSError
 from .._types import Audio
 from . import output as out
+from .inputs import decode
 from .interrupts import EXIT_INTERRUPTED, handled_by
 from .lines import FORMATS, Format, Line, read_lines
 from .manifest import STANDARD_INPUT, Manifest
-from .options import FLAG, AsJson, Server, Speech, decode
+from .options import FLAG, AsJson, Server, Speech
 from .sinks import check_extras
 
 _Failure: TypeAlias = ChatTTSError | ValueError | OSError
@@ -44,6 +45,8 @@ class _Run:
 
     def take(self, line: Line, answer: Audio | ChatTTSError) -> None:
         """Write the file of a line, or note its failure."""
+        if isinstance(answer, Audio):
+            answer = out.missing_audio(answer) or answer
         if isinstance(answer, ChatTTSError):
             self._fail(line, answer, code=answer.code, request_id=answer.request_id)
             return
@@ -108,6 +111,8 @@ def batch(
     """
     check_extras(f".{suffix}", play=False)
     lines = _read(source, input_format, speech)
+    if not lines:
+        out.note(f"warning: {source}: there is no line to speak")
     output.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(output, _place(source))
     pending = [line for line in lines if not manifest.is_done(line, f"{line.name}.{suffix}")]

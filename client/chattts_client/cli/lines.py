@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_type_hints
@@ -14,7 +15,7 @@ from typing import Any, Literal, cast, get_args, get_type_hints
 from .._exceptions import InvalidRequestError
 from .._protocol import speech_request
 from .._types import SpeechOptions
-from .options import SPEED, parse_switches
+from .inputs import SPEED, check_speed, load_json, parse_switches
 
 Format = Literal["text", "csv", "jsonl"]
 FORMATS: Mapping[str, Format] = {
@@ -116,9 +117,9 @@ def _json_records(content: str, source: str) -> Iterator[tuple[int, dict[str, An
             continue
         place = f"{source}, line {number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{place}: not JSON: {error}") from error
+            record = load_json(line)
+        except ValueError as error:
+            raise ValueError(f"{place} {error}") from error
         if not isinstance(record, dict):
             raise ValueError(f"{place}: not a JSON object")
         for key in record:
@@ -133,7 +134,9 @@ def _check_known(name: str, place: str) -> None:
 
 def _line(number: int, record: dict[str, Any], defaults: SpeechOptions) -> Line:
     text, name = record.pop(TEXT, ""), record.pop(NAME, f"{number:05d}")
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str):
+        raise ValueError(f"{TEXT}: {reprlib.repr(text)} is no string")
+    if not text.strip():
         raise ValueError(f"{TEXT}: there is none")
     if not isinstance(name, str) or not _GOOD_NAME.fullmatch(name):
         raise ValueError(f"{NAME}: {name!r} is no stem of a file: letters, digits, _ . -")
@@ -151,8 +154,10 @@ def _own_switches(record: dict[str, Any]) -> dict[str, Any]:
     switches = record.pop(_SWITCHES, {})
     if not isinstance(switches, dict):
         raise ValueError(f"{_SWITCHES}: {switches!r} is no JSON object")
-    speed = {SPEED: record.pop(SPEED)} if SPEED in record else {}
-    return {**switches, **speed}
+    if SPEED not in record:
+        return switches
+    check_speed(record[SPEED], SPEED)
+    return {**switches, SPEED: record.pop(SPEED)}
 
 
 def _value(name: str, cell: str) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from dataclasses import dataclass, fields
@@ -16,13 +15,12 @@ from .._exceptions import ChatTTSError
 from .._settings import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT_S, DEFAULT_URLS
 from .._tls import Tls
 from .._types import SpeechOptions
+from .inputs import SPEED, SPEEDS, check_speed, decode, parse_switches
 
 _COMPLETION_LIMIT_S = 1.0
 _SERVER = "Server"
 _SPEECH = "Speech"
 _SAMPLING = "Sampling"
-SPEED = "speed"
-"""The one switch of `options` that is a flag of its own."""
 
 FLAG = ""
 """Shown as the value of an option that has none."""
@@ -151,16 +149,10 @@ class TextSource:
         return decode(sys.stdin.buffer.read(), "standard input") if text == "-" else text
 
 
-def decode(content: bytes, name: str) -> str:
-    """UTF-8, with or without a byte order mark.
-
-    Raises:
-        ValueError: it is not; the message names the source.
-    """
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not UTF-8: byte {error.start} is wrong") from error
+def _whole_number(value: str | None) -> str | None:
+    if value and not value.isdecimal():
+        raise BadParameter(f"{value!r} is not a whole number")
+    return value
 
 
 Language = Annotated[
@@ -177,7 +169,12 @@ Switches = Annotated[
 ]
 ModelVersion = Annotated[
     str | None,
-    Option(metavar="N", help="Which to ask; default: the highest.", rich_help_panel=_SPEECH),
+    Option(
+        metavar="N",
+        help="Which to ask; default: the highest.",
+        callback=_whole_number,
+        rich_help_panel=_SPEECH,
+    ),
 ]
 
 
@@ -200,6 +197,7 @@ class _Given:
 
         Raises:
             BadParameter: --options is no JSON object.
+            ValueError: a wrong --speed.
         """
         values = {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
         speed, switches = values.pop(SPEED, None), values.pop("options")
@@ -208,6 +206,7 @@ class _Given:
         except ValueError as error:
             raise BadParameter(str(error), param_hint="--options") from error
         if speed is not None:
+            check_speed(speed, "--speed")
             merged = {**merged, SPEED: speed}
         known = {name: value for name, value in values.items() if value is not None}
         return cast(SpeechOptions, {**known, "options": merged} if merged else known)
@@ -241,7 +240,8 @@ class Speech(_Given):
         Option(metavar="TOKENS", help="Such as \\[speed_5]\\[oral_2].", rich_help_panel=_SPEECH),
     ] = None
     speed: Annotated[
-        float | None, Option(help="0.5 ... 2, same pitch.", rich_help_panel=_SPEECH)
+        float | None,
+        Option(help=f"{SPEEDS}, same pitch.", rich_help_panel=_SPEECH),
     ] = None
     refine: Annotated[
         bool | None,
@@ -285,19 +285,3 @@ class Speech(_Given):
     max_new_tokens: Annotated[
         int | None, Option(help="Most steps per segment, 1 ... 2048.", rich_help_panel=_SAMPLING)
     ] = None
-
-
-def parse_switches(content: str) -> dict[str, Any]:
-    """The JSON object of --options.
-
-    Raises:
-        ValueError: it is something else; the message shows where, and an example.
-    """
-    example = """write it like '{"trim": true}'"""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{content!r} is not JSON ({error}); {example}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{content!r} is no JSON object; {example}")
-    return value

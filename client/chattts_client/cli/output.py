@@ -55,6 +55,7 @@ _COMMAND_NAMES = {
     "headers": "--header",
     "url": "--url",
     "max_retries": "--retries",
+    "deadline_ms or queue_deadline_ms": "--deadline-ms or --queue-deadline-ms",
     "transport='grpc'": "gRPC, without --http",
 }
 _PYTHON_NAMES = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in _COMMAND_NAMES))
@@ -135,6 +136,17 @@ def describe(audio: Audio) -> str:
     if audio.real_time_factor is not None:
         parts.append(f"real-time factor {audio.real_time_factor:.2f}")
     return ", ".join(parts)
+
+
+def missing_audio(audio: Audio) -> RequestTimeoutError | None:
+    """The error of an utterance whose deadline came before its audio; None: it has what it can."""
+    if audio.duration_s or "deadline" not in audio.finish_reasons:
+        return None
+    return RequestTimeoutError(
+        "the deadline came before the first audio",
+        request_id=audio.request_id,
+        hint="Allow more time with deadline_ms or queue_deadline_ms.",
+    )
 
 
 def note_warnings(audio: Audio) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from typer import BadParameter, Option
 
 from .._audio import SUFFIXES, WAV_SUFFIX
 from .._client import ChatTTSClient
+from .._exceptions import ChatTTSError
 from .._types import Audio, SpeechOptions
 from . import output as out
 from .options import FLAG, AsJson, Server, Speech, TextSource
@@ -40,7 +42,8 @@ def say(
 ) -> int:
     """Speak a text into a file, a pipe or the loudspeaker.
 
-    Ctrl-C cancels on the server; with --stream the file holds what was spoken until then.
+    Ctrl-C cancels on the server; with --stream the file holds what was spoken until then, also
+    where a server breaks off.
 
     Raw samples for a player:
 
@@ -53,7 +56,7 @@ def say(
     with server.open() as client:
         speak = _stream if stream else _speak
         audio = speak(client, text, options, output, play)
-    if audio.duration_s:
+    if stream and audio.duration_s:
         out.note(f"first audio after {audio.time_to_first_audio_s:.2f} s")
     out.note_warnings(audio)
     report = out.to_json({"path": output, **out.facts(audio)}) if as_json else _line(audio, output)
@@ -68,6 +71,8 @@ def _speak(
     client: ChatTTSClient, text: str, options: SpeechOptions, output: str | None, play: bool
 ) -> Audio:
     audio = client.synthesize(text, **options)
+    if error := out.missing_audio(audio):
+        raise error
     if output == STDOUT:
         StandardOutput().write(audio.samples)
     elif output is not None:
@@ -81,13 +86,19 @@ def _stream(
     client: ChatTTSClient, text: str, options: SpeechOptions, output: str | None, play: bool
 ) -> Audio:
     with client.stream(text, **options) as chunks, ExitStack() as stack:
-        first = next(chunks)
+        first, heard_s = next(chunks), 0.0
+        if first.is_final and (error := out.missing_audio(chunks.result())):
+            raise error
         sinks = open_sinks(stack, output, play, first.sample_rate)
-        for sink in sinks:
-            sink.write(first.samples)
-        for chunk in chunks:
-            for sink in sinks:
-                sink.write(chunk.samples)
+        try:
+            for chunk in chain((first,), chunks):
+                for sink in sinks:
+                    sink.write(chunk.samples)
+                heard_s += chunk.duration_s
+        except ChatTTSError:
+            if output not in (None, STDOUT):
+                out.note(f"{output} holds what came before: {heard_s:.2f} s")
+            raise
         return chunks.result()
 
 

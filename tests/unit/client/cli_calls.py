@@ -12,6 +12,15 @@ from chattts_client.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(main(sys.argv[1:]))
 """
+CSV = """text,name,seed,refine,speed,options
+hello,greeting,7,yes,,
+"two
+lines",,,,1.5,"{""a"": 1}"
+"""
+JSONL = """{"text": "hello", "seed": 7}
+
+{"text": "bye", "name": "b", "speed": 2, "voice": "zh"}
+"""
 
 
 def frames(path: Path) -> int:

@@ -18,24 +18,13 @@ from typing import Any
 import chattts_client
 import numpy as np
 import pytest
-from chattts_client._types import Audio, SpeechOptions
+from chattts_client._types import Audio
 from chattts_client.cli import main
-from chattts_client.cli.lines import COLUMNS, Format, read_lines
+from chattts_client.cli.lines import read_lines
 from chattts_client.cli.manifest import Manifest
-from unit.client.cli_calls import INTERRUPTIBLE
+from unit.client.cli_calls import CSV, INTERRUPTIBLE, JSONL
 from unit.client.fake_answers import WAIT_S, Failure, Inputs, Outputs, Request, outputs, utterance
 from unit.client.fake_triton import FakeTriton
-
-DEFAULTS: SpeechOptions = {"voice": "en", "options": {"split": False}}
-CSV = """text,name,seed,refine,speed,options
-hello,greeting,7,yes,,
-"two
-lines",,,,1.5,"{""a"": 1}"
-"""
-JSONL = """{"text": "hello", "seed": 7}
-
-{"text": "bye", "name": "b", "speed": 2, "voice": "zh"}
-"""
 
 
 def entries(folder: Path) -> list[dict[str, Any]]:
@@ -63,73 +52,6 @@ def batch(grpc_url: str, tmp_path: Path) -> Any:
         return main(["batch", str(path), "-o", str(tmp_path / "out"), "--url", grpc_url, *flags])
 
     return run
-
-
-def test_a_text_has_a_line_per_utterance() -> None:
-    lines = read_lines("one\n\n  two \n", "text", "in.txt", DEFAULTS)
-    assert [(line.number, line.name, line.text) for line in lines] == [
-        (1, "00001", "one"),
-        (3, "00003", "two"),
-    ]
-    assert all(line.options == DEFAULTS for line in lines)
-
-
-def test_a_csv_file_has_options_in_columns() -> None:
-    first, second = read_lines(CSV, "csv", "in.csv", DEFAULTS)
-    assert (first.text, first.name, second.text) == ("hello", "greeting", "two\nlines")
-    assert first.options == {**DEFAULTS, "seed": 7, "refine": True}
-    switches = {"split": False, "a": 1, "speed": 1.5}
-    assert second.options == {"voice": "en", "options": switches}
-
-
-def test_jsonl_has_options_in_keys() -> None:
-    first, second = read_lines(JSONL, "jsonl", "in.jsonl", DEFAULTS)
-    assert (first.number, first.options) == (1, {**DEFAULTS, "seed": 7})
-    assert (second.number, second.name) == (3, "b")
-    assert second.options == {"voice": "zh", "options": {"split": False, "speed": 2}}
-
-
-def test_every_option_of_speech_may_be_a_column() -> None:
-    assert set(COLUMNS) == {"text", "name", "speed", *SpeechOptions.__annotations__}
-
-
-@pytest.mark.parametrize(
-    ("kind", "content", "message"),
-    [
-        ("csv", "text,voicee\nhello,en\n", "column 'voicee' is unknown; known are text, name"),
-        ("csv", "voice\nen\n", "no column 'text'"),
-        ("csv", "text,seed,seed\nhello,1,2\n", "column 'seed' is there twice"),
-        ("csv", "text,seed\nhello,x\n", "line 2: seed: 'x' is no number"),
-        ("csv", "text,refine\nhello,x\n", "line 2: refine: 'x' is neither true nor false"),
-        ("csv", "text,language\nhello,fr\n", "line 2: language: 'fr' is none of auto, zh, en"),
-        ("csv", "text,options\nhello,x\n", "line 2: 'x' is not JSON"),
-        ("csv", "text\nhello,en\n", "line 2: more cells than columns"),
-        ("csv", 'text\n"hello\n', "line 2: unexpected end"),
-        ("csv", "text,name\n,a\n", "line 2: text: there is none"),
-        ("jsonl", '{"text": "a"}\n{"text": "b", "tex": 1}', "line 2: key 'tex' is unknown"),
-        ("jsonl", "hello", "line 1: not JSON"),
-        ("jsonl", "[1]", "line 1: not a JSON object"),
-        ("jsonl", "[" * 100_000, "line 1: not JSON"),
-        ("jsonl", '{"text": 1}', "line 1: text: there is none"),
-        ("jsonl", '{"text": "a", "seed": "x"}', "line 1: seed: 'x' is not a whole number"),
-        ("jsonl", '{"text": "a", "options": 1}', "line 1: options: 1 is no JSON object"),
-        ("jsonl", '{"text": "a", "name": "../x"}', "line 1: name: '../x' is no stem of a file"),
-        ("jsonl", '{"text": "a", "name": "%s"}' % ("é" * 101), "line 1: name: 'éééé"),
-        ("jsonl", '{"text": "a", "name": "x"}\n' * 2, "line 2: name: 'x' is that of line 1 too"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_place(kind: Format, content: str, message: str) -> None:
-    with pytest.raises(ValueError, match="^in") as caught:
-        read_lines(content, kind, "in", {})
-    assert message in str(caught.value)
-
-
-def test_the_key_is_that_of_the_content() -> None:
-    (one,) = read_lines("hello", "text", "in", {"seed": 1})
-    (same,) = read_lines("\nhello", "text", "other", {"seed": 1})
-    others = [*read_lines("hallo", "text", "in", {"seed": 1}), *read_lines("hello", "text", "", {})]
-    assert one.key == same.key
-    assert one.key not in {other.key for other in others}
 
 
 def test_a_batch_writes_files_and_a_manifest(
@@ -204,6 +126,25 @@ def test_warnings_are_counted_and_in_the_manifest(
     assert first == "warning: 1 of the spoken lines have warnings; the manifest has them"
     assert "UNTRAINED" in notice
     assert [len(entry["warnings"]) for entry in entries(tmp_path / "out")] == [1, 0]
+
+
+def test_a_line_without_audio_by_its_deadline_is_spoken_again(
+    batch: Any, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = outputs(np.zeros(0, dtype=np.float32), is_final=True, finish_reasons=["deadline"])
+    fake.script = lambda inputs, request: iter([nothing])
+    assert batch("one") == 4
+    assert "line 1 (00001): the deadline came before the first audio" in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*.wav"))
+    fake.script = lambda inputs, request: iter(utterance())
+    assert batch("one") == 0
+    assert spoken(fake) == ["one", "one"]
+
+
+def test_an_input_without_lines_is_said(batch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert batch("\n \n") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("in.txt: there is no line to speak")
 
 
 def test_a_dead_server_is_not_asked_for_every_line(

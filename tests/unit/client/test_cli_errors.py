@@ -15,7 +15,7 @@ import pytest
 from chattts_client._exceptions import ChatTTSError
 from chattts_client.cli import main
 from chattts_client.cli.output import EXIT_CODES
-from unit.client.cli_calls import INTERRUPTIBLE
+from unit.client.cli_calls import INTERRUPTIBLE, frames
 from unit.client.fake_answers import (
     Failure,
     Inputs,
@@ -76,6 +76,10 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_sent(
         (["say", "a", "--file", "b", "-o", "out.wav"], "give a text or --file, not both"),
         (["say", "a", "-o", "out.wav", "--options", "{trim}"], "--options: '{trim}' is not JSON"),
         (["say", "a", "-o", "out.wav", "--options", "[1]"], "--options: '[1]' is no JSON object"),
+        (["say", "a", "-o", "out.wav", "--options", '{"a": 1, "a": 2}'], "has the key 'a' twice"),
+        (["say", "a", "-o", "out.wav", "--speed", "nan"], "--speed: nan is no number in 0.5 ... 2"),
+        (["say", "a", "-o", "out.wav", "--speed", "5"], "--speed: 5.0 is no number in 0.5 ... 2"),
+        (["voices", "--model-version", "x"], "'--model-version': 'x' is not a whole number"),
         (["say", "a", "-o", "out.wav", "--seed", "x"], "'--seed'"),
         (["say", "a", "-o", "out.wav", "--header", "x"], "--header: 'x' is not NAME:VALUE"),
         (["health", "--header", "a:1", "--header", "a: 2"], "--header: 'a' is there twice"),
@@ -105,6 +109,18 @@ def test_a_file_that_is_no_text_is_named(
     path.write_bytes(b"a\xff")
     assert main(["say", "--file", str(path), "-o", str(tmp_path / "a.wav")]) == 2
     assert capsys.readouterr().err == f"error: {path} is not UTF-8: byte 1 is wrong\n"
+
+
+def test_a_stream_that_breaks_off_says_what_the_file_holds(
+    grpc_url: str, fake: FakeTriton, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.script = fail(Failure("INTERNAL", "broken"), after=2)
+    path = tmp_path / "out.wav"
+    assert main(["say", "hello", "-o", str(path), "--stream", "--url", grpc_url]) == 6
+    held, error = capsys.readouterr().err.splitlines()
+    assert held == f"{path} holds what came before: 0.02 s"
+    assert error.startswith("error: broken")
+    assert frames(path) == 512
 
 
 def test_a_server_that_goes_away_is_one_line(fake: FakeTriton, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_say_writes_a_wav_and_one_line(
     assert frames(path) == 768
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{path}: 0.03 s, voice en, seed 7, ended by eos, real-time")
-    assert "first audio after" in captured.err
+    assert captured.err.startswith("first audio after") == bool(flags)
 
 
 def test_the_address_may_be_in_the_environment(
@@ -190,6 +190,24 @@ def test_silence_reads_well(
     captured = capsys.readouterr()
     assert captured.out.endswith("out.wav: no audio, voice en, seed 7\n")
     assert captured.err == ""
+
+
+@pytest.mark.parametrize("flags", [[], ["--stream"]])
+def test_a_deadline_before_the_first_audio_leaves_the_old_file(
+    flags: list[str],
+    grpc_url: str,
+    fake: FakeTriton,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fake.script = lambda *_: iter([outputs(NOTHING, is_final=True, finish_reasons=["deadline"])])
+    path = tmp_path / "out.wav"
+    path.write_bytes(b"good")
+    assert main(["say", "hello", "-o", str(path), "--url", grpc_url, *flags]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: the deadline came before the first audio (DEADLINE_EXCEEDED")
+    assert line.endswith("Allow more time with --deadline-ms or --queue-deadline-ms.")
+    assert path.read_bytes() == b"good"
 
 
 def test_say_works_over_http(http_url: str, fake: FakeTriton, tmp_path: Path) -> None:
