@@ -23,6 +23,18 @@ def test_warnings_point_into_the_text_of_the_caller() -> None:
     assert found["dropped_symbol"] == ("🎉", "")
 
 
+@pytest.mark.parametrize("switches", [Switches(), Switches(stages={"clean": False})])
+def test_a_control_character_inside_a_word_is_in_the_warnings(switches: Switches) -> None:
+    done = stand_in_front_end().prepare("a\0b你\a好", switches)
+    places = [(one["start"], one["end"], one["text"]) for one in done.warnings]
+    assert places == [(1, 2, "\0"), (4, 5, "\a")]
+
+
+def test_invisible_characters_and_line_breaks_are_no_warning() -> None:
+    text = "\ufeffa\u00adb\u200bc\td\x0be\x85f\r\ng\n你\ufe0f"
+    assert not stand_in_front_end().prepare(text, Switches()).warnings
+
+
 def test_a_dry_run_shows_segments_warnings_and_alignment() -> None:
     shown = stand_in_front_end().prepare("第3章。Hello world.", Switches()).as_json()
     assert [one["text"] for one in shown["segments"]] == ["第三章。", "Hello world."]

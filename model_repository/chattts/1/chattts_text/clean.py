@@ -5,7 +5,8 @@ punctuation stays), compatibility forms what they stand for, accented Latin lett
 digits of other scripts ASCII. Superscripts, fractions, Roman and circled numbers stay: the number
 rules read them. Angle signs around words are brackets, not signs of order; quotes, square brackets
 and bullets only part words. Invisible characters vanish without a warning, because nobody would
-read them; private, unassigned and broken ones may have been meant as something, so they are listed.
+read them; control, private, unassigned and broken ones may have been meant as something, so they
+are listed.
 Words longer than a token model's longest word are parted.
 """
 
@@ -173,9 +174,9 @@ def plain(character: str) -> tuple[str, str]:
     category = unicodedata.category(character)
     if category in ("Zs", "Zl", "Zp") or character == "\t":
         return " ", ""
-    if category in ("Cc", "Cf") and character != "\n":
+    if category == "Cf":
         return "", ""
-    if category in ("Co", "Cs", "Cn"):
+    if category in ("Cc", "Co", "Cs", "Cn") and character != "\n":
         return "", _LISTED
     if category == "Nd":
         return str(unicodedata.decimal(character)), ""
