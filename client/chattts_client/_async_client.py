@@ -41,7 +41,14 @@ class AsyncChatTTSClient(ClientSettings):
 
     def _check_caller(self) -> None:
         super()._check_caller()
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            message = (
+                "no event loop is running: call it in a coroutine, with `await`, `async for` or "
+                "`async with`; without one, ChatTTSClient does the same"
+            )
+            raise RuntimeError(message) from None
         if self._loop not in (None, loop):
             raise RuntimeError("the client belongs to another event loop; make one in each loop")
         self._loop = loop

@@ -72,9 +72,11 @@ class UtteranceCache:
                 further process that writes may exceed it by a tenth for a while.
 
         Raises:
-            ValueError: a malformed argument.
+            ValueError: a malformed argument; an empty `folder` is one.
             OSError: the folder cannot be made.
         """
+        if not os.fspath(folder):
+            raise ValueError("folder: is empty; name one, such as '.' for the current one")
         if use not in ("fallback", "first"):
             raise ValueError(f"use: {use!r} is neither 'fallback' nor 'first'")
         if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
@@ -115,6 +117,7 @@ class UtteranceCache:
         if len(content) > self._kept_bytes:
             return
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
             with replacing(self._path(key)) as file:
                 file.write(content)
             with self._lock:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NoReturn
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -80,6 +82,7 @@ class ClientSettings(ABC):
         rate_limit: RateLimit | None = None,
         cache: UtteranceCache | None = None,
         metrics_url: str | None = None,
+        **unknown: NoReturn,
     ) -> None:
         """Prepare a client; nothing is sent yet.
 
@@ -94,12 +97,16 @@ class ClientSettings(ABC):
             rate_limit: how many requests may start per time; more of them wait.
             cache: finished utterances on disk.
             metrics_url: HOST:PORT of the server's metrics. Default: port 8002 of the same host.
+            unknown: nothing else is taken.
 
         Raises:
+            TypeError: an unknown argument.
             ValueError: a malformed argument, or a file of `tls` that is no good; the message begins
                 with the argument's name.
             ImportError: the `http` extra is not installed.
         """
+        for name in unknown:
+            raise TypeError(f"{type(self).__name__}: unknown argument {name!r}{_meant(name)}")
         if not isinstance(transport, str) or transport not in DEFAULT_URLS:
             raise ValueError(f"transport: {transport!r} is neither 'grpc' nor 'http'")
         self.transport = transport
@@ -132,6 +139,10 @@ class ClientSettings(ABC):
         self._is_closed = False
         self._open()
 
+    def __reduce__(self) -> NoReturn:
+        kind = type(self).__name__
+        raise TypeError(f"{kind}: not to be copied or pickled; make one in each process")
+
     @abstractmethod
     def _open(self) -> None:
         """Make the transport of the client."""
@@ -162,6 +173,13 @@ class ClientSettings(ABC):
         return speech_request(text, options, stream=True)
 
 
+def _meant(name: str) -> str:
+    """The argument that was meant, if one is near."""
+    arguments = inspect.signature(ClientSettings).parameters.keys() - {"unknown"}
+    near = difflib.get_close_matches(name, arguments, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
 def _checked_url(name: str, url: str) -> str:
     example = "write HOST:PORT, such as localhost:8001"
     if not isinstance(url, str):
@@ -182,12 +200,14 @@ def _url_problem(url: str) -> str:
             return f"has {what}"
     if "?" in url or "#" in url:
         return "has a query"
-    host, _, port = url.rpartition(":")
+    host, colon, port = url.rpartition(":")
     is_bracketed = host.startswith("[") and host.endswith("]")
-    if not host or (":" in host and not is_bracketed):
-        return "has no port" if not host else "has more than one colon; put an IPv6 address in []"
-    if not port:
+    if not colon or not port:
         return "has no port"
+    if not host:
+        return "has no host"
+    if ":" in host and not is_bracketed:
+        return "has more than one colon; put an IPv6 address in []"
     is_number = port.isascii() and port.isdecimal() and len(port) <= len(str(_MAX_PORT))
     if not (is_number and 1 <= int(port) <= _MAX_PORT):
         return f"has a port outside 1 ... {_MAX_PORT}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -162,6 +163,18 @@ def test_a_folder_that_fails_costs_no_utterance(
     with ChatTTSClient(grpc_url, cache=cache) as client, caplog.at_level(logging.WARNING):
         assert len(client.synthesize("hello").samples) == 3 * 256
     assert "an utterance was not kept" in caplog.text
+
+
+def test_a_folder_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    cache = UtteranceCache(tmp_path / "a" / "folder")
+    shutil.rmtree(tmp_path / "a")
+    cache.store("key", audio_of(noise(10)))
+    assert cache.load("key") is not None
+
+
+def test_no_folder_is_not_the_current_one() -> None:
+    with pytest.raises(ValueError, match="^folder: is empty"):
+        UtteranceCache("")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
+import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -23,7 +26,8 @@ CLIENTS = (ChatTTSClient, AsyncChatTTSClient)
         ("", "is empty"),
         ("localhost", "has no port"),
         ("localhost:", "has no port"),
-        (":8001", "has no port"),
+        (":8001", "has no host"),
+        (":", "has no port"),
         ("localhost:0", "has a port outside 1 ... 65535"),
         ("localhost:65536", "has a port outside"),
         ("localhost:80a", "has a port outside"),
@@ -95,6 +99,24 @@ def test_a_wrong_header_does_not_show_its_value(value: Any) -> None:
     assert str(value) not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("foo", ""), ("timeout", "; did you mean 'timeout_s'?"), ("unknow", "")],
+)
+def test_an_unknown_argument_is_named(kind: Any, name: str, meant: str) -> None:
+    message = re.escape(f"{kind.__name__}: unknown argument {name!r}{meant}")
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        kind("localhost:8001", **{name: 1})
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("take_over", [copy.copy, pickle.dumps])
+def test_a_client_is_neither_copied_nor_pickled(kind: Any, take_over: Any) -> None:
+    with pytest.raises(TypeError, match=f"^{kind.__name__}: not to be copied or pickled; make one"):
+        take_over(kind("localhost:8001"))
+
+
 def test_a_certificate_needs_its_key() -> None:
     with pytest.raises(ValueError, match="^tls: cert_file and key_file belong together"):
         Tls(cert_file="client.pem")
@@ -150,6 +172,13 @@ def test_a_closed_client_says_so(grpc_url: str) -> None:
     client.close()
     with pytest.raises(RuntimeError, match="^the client is closed"):
         client.synthesize("hello")
+
+
+def test_an_async_client_without_a_loop_says_how_it_is_called() -> None:
+    client = AsyncChatTTSClient("localhost:8001")
+    for call in (client.stream, client.synthesize_many):
+        with pytest.raises(RuntimeError, match="`async for`.* ChatTTSClient does the same"):
+            list(call("hello"))  # type: ignore[call-overload] # the point of the test
 
 
 def test_an_async_client_belongs_to_one_loop(grpc_url: str) -> None:
