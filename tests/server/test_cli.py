@@ -156,6 +156,18 @@ def test_an_error_is_one_line(demo_server: EmbeddedServer, tmp_path: Path) -> No
     assert not list(tmp_path.iterdir())
 
 
+def test_a_deadline_without_audio_keeps_the_old_file(
+    demo_server: EmbeddedServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.wav"
+    path.write_bytes(b"good")
+    for flags in ([], ["--stream"]):
+        arguments = ["say", TEXT, "--deadline-ms", "1", "-o", path, "--url", demo_server.grpc_url]
+        (line,) = run(*arguments, *flags, status=4).stderr.decode().splitlines()
+        assert line.startswith("error: the deadline came before the first audio")
+    assert path.read_bytes() == b"good"
+
+
 def test_voices_models_and_health_are_listed(demo_server: EmbeddedServer) -> None:
     for flags in (["--url", demo_server.grpc_url], ["--url", demo_server.http_url, "--http"]):
         voices = run("voices", *flags).stdout.decode().splitlines()
