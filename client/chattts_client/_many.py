@@ -105,7 +105,8 @@ class _Source:
         self._asked: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
         name = "chattts-client-source"
         # not waited for when Python ends: the source may wait for ever
-        threading.Thread(target=_work, args=(self._asked,), name=name, daemon=True).start()
+        self._thread = threading.Thread(target=_work, args=(self._asked,), name=name, daemon=True)
+        self._thread.start()
 
     def read(self) -> Future[Item | End]:
         """Fetch the next item, or END."""
@@ -120,7 +121,7 @@ class _Source:
         ended = self._do(self._items.close if isinstance(self._items, Generator) else _nothing)
         self._asked.put(None)
         is_busy = reading is not None and not reading.done()
-        concurrent.futures.wait([ended], _SOURCE_GRACE_S if is_busy else None)
+        self._thread.join(_SOURCE_GRACE_S if is_busy else None)
         if ended.done():
             ended.result()
 
