@@ -20,7 +20,6 @@ from collections.abc import (
 )
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -66,20 +65,23 @@ def _speak_many(
     process = Process()
     streams = _Streams()
 
+    def begin() -> Future[Audio] | End:
+        item = next(items, END)
+        return END if item is END else pool.submit(speak, item)
+
     def speak(item: Item) -> Audio:
         with streams.open(start(*plan.split(item))) as stream:
             return stream.result()
 
     pool = ThreadPoolExecutor(plan.concurrency, thread_name_prefix="chattts-client")
-    source = _Source(items)
+    reader = _Worker()
     window: Window[Future[Any]] = Window(plan)
     try:
         while True:
             process.check("synthesize_many")
             if window.may_read:
-                window.reading = source.read()
-            if window.has_item:
-                window.jobs.append(pool.submit(speak, window.take_item()))
+                window.reading = reader.do(begin)
+            if window.has_begun():
                 continue
             window.report()
             if window.is_ready:
@@ -94,41 +96,33 @@ def _speak_many(
             # NOTE: not waited for: an HTTP request cannot be stopped, its thread ends with it.
             pool.shutdown(wait=False, cancel_futures=True)
             streams.close()
-            source.close(window.reading)
+            is_busy = window.reading is not None and not window.reading.done()
+            closed = reader.do(items.close) if isinstance(items, Generator) else None
+            reader.end(_SOURCE_GRACE_S if is_busy else None)
+            if closed is not None and closed.done():
+                closed.result()
 
 
-class _Source:
-    """Reads items in a thread of its own: a source that waits holds up no utterance."""
+class _Worker:
+    """A thread of its own for a source: one that waits holds up no utterance."""
 
-    def __init__(self, items: Iterator[Item]) -> None:
-        self._items = items
+    def __init__(self) -> None:
         self._asked: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None] = SimpleQueue()
         name = "chattts-client-source"
         # not waited for when Python ends: the source may wait for ever
         self._thread = threading.Thread(target=_work, args=(self._asked,), name=name, daemon=True)
         self._thread.start()
 
-    def read(self) -> Future[Item | End]:
-        """Fetch the next item, or END."""
-        return self._do(partial(next, self._items, END))
-
-    def close(self, reading: Future[Any] | None) -> None:
-        """End the thread, and the source if it is a generator.
-
-        Args:
-            reading: the last item that was asked for.
-        """
-        ended = self._do(self._items.close if isinstance(self._items, Generator) else _nothing)
-        self._asked.put(None)
-        is_busy = reading is not None and not reading.done()
-        self._thread.join(_SOURCE_GRACE_S if is_busy else None)
-        if ended.done():
-            ended.result()
-
-    def _do(self, work: Callable[[], object]) -> Future[Any]:
+    def do(self, work: Callable[[], object]) -> Future[Any]:
+        """Do some work after all that was asked for before."""
         future: Future[Any] = Future()
         self._asked.put((future, work))
         return future
+
+    def end(self, limit_s: float | None) -> None:
+        """End after all work; wait for that, but no longer than `limit_s`."""
+        self._asked.put(None)
+        self._thread.join(limit_s)
 
 
 def _work(asked: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None]) -> None:
@@ -140,10 +134,6 @@ def _work(asked: SimpleQueue[tuple[Future[Any], Callable[[], object]] | None]) -
         except BaseException as error:  # raised again where it is waited for
             future.set_exception(error)
         del job, future, work  # what they hold is the caller's alone
-
-
-def _nothing() -> None:
-    pass
 
 
 class _Streams:
@@ -203,6 +193,10 @@ async def _speak_many_async(
 ) -> AsyncGenerator[Audio | ChatTTSError, None]:
     gate = asyncio.Semaphore(plan.concurrency)
 
+    async def begin() -> asyncio.Future[Audio] | End:
+        item = await anext(source, END)
+        return END if item is END else asyncio.ensure_future(speak(item))
+
     async def speak(item: Item) -> Audio:
         async with gate, start(*plan.split(item)) as stream:
             return await stream.result()
@@ -211,10 +205,9 @@ async def _speak_many_async(
     try:
         while True:
             if window.may_read:
-                window.reading = asyncio.ensure_future(anext(source, END))
+                window.reading = asyncio.ensure_future(begin())
                 await asyncio.sleep(0)  # what is there already begins before a result is given
-            if window.has_item:
-                window.jobs.append(asyncio.ensure_future(speak(window.take_item())))
+            if window.has_begun():
                 continue
             window.report()
             if window.is_ready:
@@ -225,8 +218,9 @@ async def _speak_many_async(
                 window.finish()
                 break
     finally:
-        for task in window.all():
+        tasks = window.all()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*window.all(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if isinstance(source, AsyncGenerator):
             await source.aclose()

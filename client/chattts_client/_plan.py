@@ -41,6 +41,9 @@ class _Job(Protocol):
     def done(self) -> bool:
         """Whether it has ended."""
 
+    def cancelled(self) -> bool:
+        """Whether it was given up."""
+
     def exception(self) -> BaseException | None:
         """How it failed; None if it did not. Only once it is done."""
 
@@ -108,26 +111,30 @@ class Window(Generic[J]):
         self.jobs: deque[J] = deque()
         """Each makes an Audio."""
         self.reading: J | None = None
-        """Fetches the next item, or END; stays once that or an error has ended the source."""
+        """Fetches the next item and begins it: makes one of the jobs, or END. It stays once that or
+        an error has ended the source."""
 
     @property
     def may_read(self) -> bool:
         """Whether the next item is wanted and not asked for yet."""
         return self.reading is None and self._has_room
 
-    @property
-    def has_item(self) -> bool:
-        """Whether an item is there that should begin."""
-        if self.reading is None or not self.reading.done() or not self._has_room:
+    def has_begun(self) -> bool:
+        """Whether the next item was there; its utterance then is one of the jobs."""
+        job = self._begun()
+        if job is None or not self._has_room:
             return False
-        return self.reading.exception() is None and self.reading.result() is not END
-
-    def take_item(self) -> Item:
-        """Take the item that is there."""
-        assert self.reading is not None
-        item: Item = self.reading.result()
+        self.jobs.append(job)
         self.reading = None
-        return item
+        return True
+
+    def _begun(self) -> J | None:
+        if self.reading is None or not self.reading.done() or self.reading.cancelled():
+            return None
+        if self.reading.exception() is not None or self.reading.result() is END:
+            return None
+        job: J = self.reading.result()
+        return job
 
     @property
     def is_ready(self) -> bool:
@@ -147,8 +154,8 @@ class Window(Generic[J]):
         return any(job.done() and job.exception() is not None for job in self.jobs)
 
     def all(self) -> list[J]:
-        """Everything that was begun and not handed over, the next item included."""
-        return [*self.jobs] if self.reading is None else [*self.jobs, self.reading]
+        """Everything that was begun and not handed over, the wait for the next item included."""
+        return [*self.jobs, *(one for one in (self.reading, self._begun()) if one is not None)]
 
     def running(self) -> list[J]:
         """What has not ended of all that."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 
 import pytest
@@ -145,6 +146,50 @@ def test_a_source_that_waits_holds_up_no_utterance(grpc_url: str, fake: FakeTrit
             assert len(audio.samples) == number * 256
             heard.set()
         audios.close()
+
+
+def test_what_comes_while_the_caller_is_busy_begins(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = numbered
+    may_go_on = threading.Event()
+
+    def texts() -> Iterator[str]:
+        yield "1"
+        may_go_on.wait(WAIT_S)
+        yield "2"
+
+    with ChatTTSClient(grpc_url) as client:
+        audios = client.synthesize_many(texts(), concurrency=1)
+        next(audios)
+        may_go_on.set()
+        deadline_s = time.monotonic() + WAIT_S
+        while len(fake.requests) < 2 and time.monotonic() < deadline_s:
+            time.sleep(0.005)
+        assert len(fake.requests) == 2
+        assert len(list(audios)) == 1
+
+
+def test_what_comes_while_the_task_is_busy_begins(grpc_url: str, fake: FakeTriton) -> None:
+    fake.script = numbered
+
+    async def run() -> None:
+        may_go_on = asyncio.Event()
+
+        async def texts() -> AsyncGenerator[str, None]:
+            yield "1"
+            await may_go_on.wait()
+            yield "2"
+
+        async with AsyncChatTTSClient(grpc_url) as client:
+            audios = client.synthesize_many(texts(), concurrency=1)
+            await anext(audios)
+            may_go_on.set()
+            deadline_s = time.monotonic() + WAIT_S
+            while len(fake.requests) < 2 and time.monotonic() < deadline_s:
+                await asyncio.sleep(0.005)
+            assert len(fake.requests) == 2
+            await audios.aclose()
+
+    asyncio.run(run())
 
 
 def leaving(ends: list[str], wait: Callable[[], object] = lambda: None) -> Iterator[str]:
