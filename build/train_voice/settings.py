@@ -91,7 +91,7 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about two and a half hours of one core (extrapolated), less on several",
+    expected="about five hours of one core (extrapolated), less on several",
     seed=8,
     corpus=CorpusSizes(
         sentences={"slt": 8000, "rms": 2500, "cmn": 5000},
