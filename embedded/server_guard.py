@@ -3,9 +3,9 @@
 The launcher starts this file as a script and keeps the writing end of its standard input. The
 first line is the job (JSON, see `supervisor.Job`); a later "stop" line drains the server, "kill"
 ends it at once, and end of file means that the launcher died, however it died: then the server is
-drained. Standard output gets a line "started PID" at each start of the server, "well PID" when it has
-been found well, and at last "ended CODE". Only after an order or end of file are the files removed,
-so that the log can be read until then.
+drained. Standard output gets a line "started PID" at each start of the server, "well PID" when it
+has been found well, and at last "ended CODE". Only after an order or end of file are the files
+removed, so that the log can be read until then.
 """
 
 from __future__ import annotations

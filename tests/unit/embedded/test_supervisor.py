@@ -129,7 +129,7 @@ def test_server_whose_model_process_dies_while_it_starts_is_killed_also_if_it_is
     (child,) = children(guard.server_pid)
     os.kill(child, signal.SIGKILL)
     assert guard.says("ended") == 128 + signal.SIGKILL
-    guard.wait_for_log(f"process {child} has died, of speech/versions/1")
+    guard.wait_for_log(f"process {child} has died")  # perhaps before its model was seen
 
 
 def test_server_that_was_not_to_be_restarted_is_not(start_guard: StartGuard, told: Path) -> None:
