@@ -16,7 +16,7 @@ from torch import Tensor
 from train_voice.codec_training import VOCOS_FRAMES, noisy
 from train_voice.dvae import mel_loss
 from train_voice.features import LogMel
-from train_voice.gpt import TokenModel
+from train_voice.gpt import TokenModel, mixed_precision
 from train_voice.modules import Decoder
 from train_voice.speech_data import SpeechData
 from train_voice.token_data import Batch, TokenData
@@ -49,8 +49,8 @@ class Finishing:
     def step(self, draws: Draws) -> Mapping[str, float]:
         """Take one step of both."""
         batch = self._data.draw(self._batch_tokens, draws.rng)
-        fed = with_guesses(self._model, batch, draws.rng)
-        with torch.no_grad():
+        with torch.no_grad(), mixed_precision():
+            fed = with_guesses(self._model, batch, draws.rng)
             hidden, _ = hidden_of(self._model, batch, fed, ())
         made, mask = decoder_mels(self._decoder, hidden, batch)
         wanted = teacher_mels(batch.items, self._speech, self._log_mel, batch.codes.shape[1])

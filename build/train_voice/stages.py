@@ -41,7 +41,13 @@ from train_voice.speech_data import FACTS_FILE, SpeechData
 from train_voice.synthesis import synthesize
 from train_voice.token_data import CODES_FILE, TokenData
 from train_voice.token_training import FINE, TokenTraining
-from train_voice.training import forget_if_older, load_module, train, trained_steps
+from train_voice.training import (
+    STATE_FILE,
+    forget_if_older,
+    load_module,
+    train,
+    trained_steps,
+)
 from train_voice.vocos import VocosTraining
 
 Say = Callable[[str], None]
@@ -116,12 +122,14 @@ class Run:
         train_vocos(self._work / "vocos", self.speech, self._settings, self._say)
 
     def _encode(self) -> None:
-        folder = self._work / "codes"
-        if not (folder / CODES_FILE).exists():
-            encode_corpus(folder, self._work / "dvae", self.speech, self._settings)
+        codes, dvae = self._work / "codes" / CODES_FILE, self._work / "dvae"
+        forget_if_older(codes, dvae / STATE_FILE)
+        if not codes.exists():
+            encode_corpus(codes.parent, dvae, self.speech, self._settings)
 
     def _gpt(self) -> None:
         settings = self._settings
+        forget_if_older(self._work / "gpt" / STATE_FILE, self._work / "codes" / CODES_FILE)
         if trained_steps(self._work / "gpt") >= settings.gpt.steps:
             return
         training = TokenTraining(
@@ -139,7 +147,7 @@ class Run:
 
     def _finish(self) -> None:
         settings = self._settings
-        forget_if_older(self._work / "finish", self._work / "gpt")
+        self._forget_older_finish()
         if trained_steps(self._work / "finish") >= settings.finish.steps:
             return
         model, decoder = self._token_model(), self._decoder()
@@ -156,13 +164,16 @@ class Run:
             finishing.step, self._say,
         )  # fmt: skip
 
+    def _forget_older_finish(self) -> None:
+        forget_if_older(*(self._work / stage / STATE_FILE for stage in ("finish", "gpt")))
+
     def _export(self) -> None:
         sizes = self._settings.sizes
         voice = VoiceModel(
             self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)
         )
         # before the last tuning there is a voice too
-        forget_if_older(self._work / "finish", self._work / "gpt")
+        self._forget_older_finish()
         is_finished = trained_steps(self._work / "finish") > 0
         tuned = self._work / ("finish" if is_finished else "gpt")
         load_module(self._work / "gpt", "model", voice.model)

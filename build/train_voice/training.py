@@ -165,11 +165,10 @@ def trained_steps(folder: Path) -> int:
     return int(torch.load(path, mmap=True)["step"]) if path.exists() else 0
 
 
-def forget_if_older(folder: Path, basis: Path) -> None:
-    """Remove a stage's saved state if the stage that it builds on was saved after it."""
-    state = folder / STATE_FILE
-    if state.exists() and state.stat().st_mtime_ns < (basis / STATE_FILE).stat().st_mtime_ns:
-        state.unlink()
+def forget_if_older(result: Path, basis: Path) -> None:
+    """Remove a stage's saved file if the one that it builds on was saved after it."""
+    if result.exists() and result.stat().st_mtime_ns < basis.stat().st_mtime_ns:
+        result.unlink()
 
 
 def load_module(folder: Path, name: str, module: nn.Module) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from files import sha256  # noqa: E402
 from train_voice.corpus import CorpusSizes  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
-from train_voice.training import Schedule, read_log, trained_steps  # noqa: E402
+from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
 from voice_teachers import needs_teachers  # noqa: E402
 
 TINY = dataclasses.replace(
@@ -71,6 +72,21 @@ def test_a_second_run_has_nothing_to_do(work: Path) -> None:
     run = Run(work, TINY, lambda line: None)
     run.run(["corpus", "synthesis", "dvae", "vocos", "encode", "gpt", "finish"])
     assert {path: path.stat().st_mtime_ns for path in work.rglob("state.pt")} == before
+
+
+@needs_teachers
+def test_a_longer_codec_makes_new_codes_and_all_that_builds_on_them(
+    work: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "voice"
+    shutil.copytree(work, folder)
+    longer = dataclasses.replace(TINY, dvae=Schedule(4, 1e-3))
+    results = [folder / "codes" / "codes.npy", folder / "gpt" / STATE_FILE]
+    results.append(folder / "finish" / STATE_FILE)
+    before = [path.stat().st_mtime_ns for path in results]
+    Run(folder, longer, lambda line: None).run(["dvae", "encode", "gpt", "finish"])
+    assert all(path.stat().st_mtime_ns > t for path, t in zip(results, before, strict=True))
+    assert trained_steps(folder / "gpt") == TINY.gpt.steps
 
 
 @needs_teachers

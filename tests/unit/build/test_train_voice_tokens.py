@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from tokenizer_file import write_tokenizer  # noqa: E402
+from train_voice import token_training  # noqa: E402
 from train_voice.copy_task import CopyTask  # noqa: E402
 from train_voice.corpus import Language, Utterance, words_of  # noqa: E402
 from train_voice.dvae import COARSE, ZERO_CODE  # noqa: E402
@@ -20,6 +23,7 @@ from train_voice.token_data import (  # noqa: E402
     CODES_FILE,
     END,
     NO_WORD,
+    Batch,
     TokenData,
     step_weights,
     words_at_steps,
@@ -156,6 +160,23 @@ def test_guesses_replace_the_first_stage_only(
     assert (fed[..., list(FINE)] == batch.codes[..., list(FINE)]).all()
     assert (fed[..., list(COARSE)] != batch.codes[..., list(COARSE)]).any()
     assert int(fed.max()) < END
+
+
+def test_some_rows_are_wholly_the_models_own(
+    data: TokenData, speech: SpeechData, model: TokenModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def neutral(model: TokenModel, batch: Batch, fed: torch.Tensor, rng: Any) -> torch.Tensor:
+        passes.append(fed)
+        return torch.full_like(batch.codes, -1)
+
+    passes: list[torch.Tensor] = []
+    monkeypatch.setattr(token_training, "_guesses", neutral)
+    batch = data.batch([data.item(spoken) for spoken in speech.all] * 20)
+    fed = with_guesses(model, batch, np.random.default_rng(5))
+    own = (fed == -1).float().mean(dim=(1, 2))
+    assert 0 < int((own == 1).sum()) < len(own)
+    assert passes[0] is batch.codes
+    assert all((again == -1).all() for again in passes[1:])
 
 
 def test_batches_are_drawn_from_all_teachers_and_fit(data: TokenData) -> None:

@@ -91,12 +91,12 @@ def test_what_builds_on_a_stage_starts_anew_after_more_steps_of_it(tmp_path: Pat
         run, step, _ = trainee()
         train(folder, run, Schedule(1, 1e-3), 7, step, quiet)
         os.utime(folder / STATE_FILE, (seconds, seconds))
-    forget_if_older(later, basis)
+    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
     assert trained_steps(later) == 1
     os.utime(basis / STATE_FILE, (3000, 3000))
-    forget_if_older(later, basis)
+    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
     assert trained_steps(later) == 0
-    forget_if_older(later, basis)
+    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
 
 
 def test_two_processes_never_train_in_one_folder(tmp_path: Path) -> None:
