@@ -95,7 +95,8 @@ def _plot_spectrograms(path: Path, checkpoint: Path) -> None:
             plot = plots[row][column]
             mel = speech_mel(samples).T
             seconds = mel.shape[1] * HOP / SAMPLE_RATE
-            plot.imshow(mel, origin="lower", aspect="auto", extent=(0, seconds, 0, len(mel)))
+            extent = (0, seconds, 0, len(mel))
+            plot.imshow(mel, origin="lower", aspect="auto", interpolation="nearest", extent=extent)
             plot.set(title=f"{voice}: {name}", xlabel="seconds", ylabel="mel bin")
     figure.savefig(path, dpi=100)
     pyplot.close(figure)

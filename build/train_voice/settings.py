@@ -105,7 +105,7 @@ FULL = Settings(
     vocos=Schedule(4000, 1.0e-3),
     vocos_rows=10,
     adversarial_from=2000,
-    gpt=Schedule(34_000, 1.7e-3),
+    gpt=Schedule(31_000, 1.7e-3),
     batch_tokens=1200,
     sampling_from=800,
     finish=Schedule(500, 5e-4, warmup=20, decay=0.8),

@@ -44,9 +44,9 @@ MEL_EVERY = 4
 MEL_WEIGHT = 0.5
 COPY_EVERY = 8
 """Steps of which one copies text instead of speaking."""
-MOST_PASSES = 4
+MOST_PASSES = 6
 """A guess is made of guesses, so many times at most: of the truth alone it would know too much."""
-REPLACED = 1.3
+REPLACED = 1.6
 """A row's part of codes that guesses replace is drawn up to here; from 1 on it is all of them."""
 TEMPERATURES = (0.25, 0.75)
 
