@@ -91,7 +91,7 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about five hours of one core (extrapolated), less on several",
+    expected="about 3.5 hours of two cores that multiply in bfloat16, 6 of others",
     seed=8,
     corpus=CorpusSizes(
         sentences={"slt": 8000, "rms": 2500, "cmn": 5000},

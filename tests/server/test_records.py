@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc
 import tritonclient.http
-from conftest import DATA
+from ear import SENTENCES
 from launcher import EmbeddedServer
 from metric_tables import ONLY_ON_A_GPU, names
 from metrics import read_metrics
@@ -335,9 +335,8 @@ def test_what_is_exported_is_documented_and_the_other_way_round(server: Embedded
 
 
 def test_the_small_voice_s_good_sentences_have_no_fault(demo_server: EmbeddedServer) -> None:
-    english = (DATA / "ear_sentences.txt").read_text(encoding="utf-8").splitlines()
     mandarin = ["今天天气很好", "请问现在几点", "我们明天见"]
-    spoken = [*((text, "en") for text in english), *((text, "zh") for text in mandarin)]
+    spoken = [*((text, "en") for text in SENTENCES), *((text, "zh") for text in mandarin)]
 
     def faults(index: int) -> list[str]:
         text, voice = spoken[index]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import score
 from chattts_client import ChatTTSClient
-from conftest import DATA
+from ear import SENTENCES
 from launcher import EmbeddedServer
 from sounds import noise, silence, write_wave
 
@@ -18,7 +18,7 @@ SECONDS = 4
 def test_speech_is_rated_above_silence_and_noise(
     demo_server: EmbeddedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sentences = (DATA / "ear_sentences.txt").read_text(encoding="utf-8").splitlines()[:3]
+    sentences = SENTENCES[:3]
     with ChatTTSClient(demo_server.grpc_url) as client:
         for index, sentence in enumerate(sentences):
             client.synthesize(sentence, voice="en", seed=1).save(tmp_path / f"voice{index}.wav")

@@ -26,8 +26,8 @@ P = 512
 FADE = P // 2
 SAMPLE_RATE = 24_000
 LENGTHS = [1, 2, 13, 14, 36, 37, 38, 51, 52, 53, 75, 76, 77, 100, 500, 2000]
-ERROR_BOUND_DB = -50.0
-"""Of a look-ahead of 12 steps, the default; -66 dB was measured."""
+ERROR_BOUND_DB = -40.0
+"""Of a look-ahead of 16 steps, the default; -53 dB was measured over ten sentences."""
 
 Array = np.ndarray[Any, Any]
 
@@ -111,8 +111,8 @@ def test_low_latency_speaks_once_look_ahead_and_first_piece_are_known(
     lookahead, first = settings.low_latency_lookahead_steps, settings.low_latency_first_steps
     assert len(low(tiny_server, lookahead + first - 1)) <= 2
     pieces = [len(response.samples) for response in low(tiny_server, 200)]
-    # Chunks of the token model that came at once, on a starved machine, make one piece.
-    assert pieces[0] in {P * first * joined for joined in (1, 2, 3)}
+    # Chunks of the token model that come at once, as a tiny one's may, make one piece.
+    assert P * first <= pieces[0] < num_samples(200)
     assert sum(pieces) == num_samples(200)
 
 
