@@ -165,7 +165,8 @@ class Run:
         )  # fmt: skip
 
     def _forget_older_finish(self) -> None:
-        forget_if_older(*(self._work / stage / STATE_FILE for stage in ("finish", "gpt")))
+        for basis in ("gpt", "vocos"):
+            forget_if_older(self._work / "finish" / STATE_FILE, self._work / basis / STATE_FILE)
 
     def _export(self) -> None:
         sizes = self._settings.sizes

@@ -90,6 +90,17 @@ def test_a_longer_codec_makes_new_codes_and_all_that_builds_on_them(
 
 
 @needs_teachers
+def test_a_longer_vocoder_is_finished_again(work: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "voice"
+    shutil.copytree(work, folder)
+    finished = (folder / "finish" / STATE_FILE).stat().st_mtime_ns
+    longer = dataclasses.replace(TINY, vocos=Schedule(5, 1e-3))
+    Run(folder, longer, lambda line: None).run(["vocos", "gpt", "finish"])
+    assert (folder / "finish" / STATE_FILE).stat().st_mtime_ns > finished
+    assert trained_steps(folder / "finish") == TINY.finish.steps
+
+
+@needs_teachers
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_the_build_takes_the_checkpoint(work: Path, tmp_path: Path, precision: str) -> None:
     assert build_runs.run(tmp_path, work / "checkpoint", "--precision", precision) == 0
