@@ -1,7 +1,8 @@
 """Draws what the voice is taught: sentences of both languages, lists of words, held-out sentences.
 
 Every word is met often: of a handful of candidates the one is taken whose words were drawn least.
-Some are lists of random words, which teach words apart from the habits of the templates.
+Some are lists of random words, some English ones are patched together from pieces of sentences:
+both teach words apart from the habits of the templates.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "zh": MANDARIN}
 
 CANDIDATES = 6
 """Sentences of which the one with the rarest words is taken."""
-LIST_SHARE = 0.3
-"""Lists among the training utterances."""
+KIND_SHARES: dict[Language, tuple[float, float, float]] = {
+    "en": (0.6, 0.2, 0.2),
+    "zh": (0.7, 0.3, 0.0),
+}
+"""Sentences, lists of words and patchworks among the training utterances."""
 
 _ENGLISH_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -161,14 +165,26 @@ def _draw_training(
         chosen = [_rarest(lambda: rng.choice(parts), missing) for _ in range(rng.randrange(4, 8))]
         return _join(language, list(dict.fromkeys(chosen)), rng)
 
+    def patchwork() -> str:
+        pieces = [_piece(sentence(), rng) for _ in range(rng.randrange(2, 4))]
+        return " ".join(pieces)
+
     texts: dict[str, None] = {}
     while len(texts) < count or max(missing.values()) > 0:
-        text = _rarest(word_list if rng.random() < LIST_SHARE else sentence, missing)
+        (kind,) = rng.choices((sentence, word_list, patchwork), KIND_SHARES[language])
+        text = _rarest(kind, missing)
         marked = text + _end_mark(language, text, rng)
         if bare(text) not in taken and marked not in texts:
             missing.subtract(words_of(text))
             texts[marked] = None
     return list(texts)
+
+
+def _piece(text: str, rng: random.Random) -> str:
+    """Return two to five words in a row of an English text."""
+    words, size = words_of(text), rng.randrange(2, 6)
+    start = rng.randrange(max(1, len(words) - size + 1))
+    return " ".join(words[start : start + size])
 
 
 def _rarest(make: Callable[[], str], missing: Counter[str]) -> str:

@@ -16,13 +16,6 @@ from layout import GptSizes
 from torch import Tensor, nn
 
 INITIAL_RANGE = 0.02
-_CPU = torch.cpu.get_capabilities()
-
-
-def mixed_precision() -> torch.autocast:
-    """Return a context whose matrices are multiplied in bfloat16, where this processor can."""
-    has_bfloat16 = _CPU.get("avx512_bf16", False) or _CPU.get("amx_bf16", False)
-    return torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16)
 
 
 class RmsNorm(nn.Module):

@@ -15,7 +15,7 @@ from train_voice.speaking import CheckpointSpeaker
 from train_voice.synthesis import teacher_speech
 from train_voice.training import read_log
 
-TRAINED = ("dvae", "vocos", "gpt", "finish")
+TRAINED = ("dvae", "vocos", "gpt")
 """The stages that have a log of losses."""
 EVALUATION_FILE = "evaluation.json"
 REPORT_FILE = "report.md"

@@ -62,7 +62,6 @@ class Settings:
     """Positions of a batch of the token model, prompts and speech together."""
     sampling_from: int
     """The step of the token model from which it is fed what it would have said."""
-    finish: Schedule
     language_model_sentences: int
     evaluated: int
     """Held-out sentences per language that the evaluation stage speaks."""
@@ -91,10 +90,10 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about 3.5 hours of two cores that multiply in bfloat16, 6 of others",
+    expected="about 5 hours of two cores that multiply in bfloat16, 8 of others",
     seed=8,
     corpus=CorpusSizes(
-        sentences={"slt": 8000, "rms": 2500, "cmn": 5000},
+        sentences={"slt": 24_000, "rms": 5000, "cmn": 5000},
         min_counts={"slt": 100, "rms": 30, "cmn": 100},
         held_out=120,
         held_out_templates=40,
@@ -102,13 +101,12 @@ FULL = Settings(
     sizes=_sizes(256, 640, 5, decoder=192, dvae=(128, 160), vocos=256),
     dvae=Schedule(8000, 1.5e-3),
     dvae_rows=12,
-    vocos=Schedule(4000, 1.0e-3),
+    vocos=Schedule(14_000, 1.0e-3),
     vocos_rows=10,
-    adversarial_from=2000,
-    gpt=Schedule(31_000, 1.7e-3),
+    adversarial_from=11_000,
+    gpt=Schedule(48_000, 1.7e-3),
     batch_tokens=1200,
     sampling_from=800,
-    finish=Schedule(500, 5e-4, warmup=20, decay=0.8),
     language_model_sentences=20_000,
     evaluated=160,
 )
@@ -133,7 +131,6 @@ QUICK = Settings(
     gpt=Schedule(40, 1e-3, warmup=5),
     batch_tokens=600,
     sampling_from=20,
-    finish=Schedule(8, 5e-4, warmup=2),
     language_model_sentences=500,
     evaluated=4,
 )

@@ -6,7 +6,6 @@ dvae       mel -> codes -> mel
 vocos      mel -> waveform
 encode     the codes of every utterance
 gpt        text -> codes, with the Decoder
-finish     Decoder and Vocos on what the token model gives them
 export     the checkpoint
 evaluate   held-out sentences, heard by the recognizer
 report     plots and a page
@@ -31,8 +30,6 @@ from train_voice.codec_training import encode_corpus, train_dvae, train_vocos
 from train_voice.corpus import Utterance, draw
 from train_voice.dvae import Dvae
 from train_voice.export import VoiceModel, read_tokenizer, sizes_json, write_weights
-from train_voice.features import LogMel
-from train_voice.finish import Finishing
 from train_voice.gpt import TokenModel
 from train_voice.modules import Decoder, Vocos
 from train_voice.settings import Settings
@@ -48,7 +45,6 @@ from train_voice.training import (
     train,
     trained_steps,
 )
-from train_voice.vocos import VocosTraining
 
 Say = Callable[[str], None]
 
@@ -69,7 +65,6 @@ class Run:
             "vocos": self._vocos,
             "encode": self._encode,
             "gpt": self._gpt,
-            "finish": self._finish,
             "export": self._export,
             "evaluate": self._evaluate,
             "report": self._report,
@@ -145,42 +140,15 @@ class Run:
             training.step, self._say,
         )  # fmt: skip
 
-    def _finish(self) -> None:
-        settings = self._settings
-        self._forget_older_finish()
-        if trained_steps(self._work / "finish") >= settings.finish.steps:
-            return
-        model, decoder = self._token_model(), self._decoder()
-        load_module(self._work / "gpt", "model", model)
-        load_module(self._work / "gpt", "decoder", decoder)
-        torch.manual_seed(settings.seed)
-        vocos = VocosTraining(Vocos(settings.sizes.vocos), LogMel())
-        vocos.load(self._work / "vocos")
-        finishing = Finishing(
-            model, decoder, vocos, self._token_data(), self.speech, settings.batch_tokens
-        )
-        train(
-            self._work / "finish", finishing.trainee, settings.finish, settings.seed + 3,
-            finishing.step, self._say,
-        )  # fmt: skip
-
-    def _forget_older_finish(self) -> None:
-        for basis in ("gpt", "vocos"):
-            forget_if_older(self._work / "finish" / STATE_FILE, self._work / basis / STATE_FILE)
-
     def _export(self) -> None:
         sizes = self._settings.sizes
         voice = VoiceModel(
             self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)
         )
-        # before the last tuning there is a voice too
-        self._forget_older_finish()
-        is_finished = trained_steps(self._work / "finish") > 0
-        tuned = self._work / ("finish" if is_finished else "gpt")
         load_module(self._work / "gpt", "model", voice.model)
-        load_module(tuned, "decoder", voice.decoder)
+        load_module(self._work / "gpt", "decoder", voice.decoder)
         load_module(self._work / "dvae", "dvae", voice.dvae)
-        load_module(self._work / ("finish" if is_finished else "vocos"), "vocos", voice.vocos)
+        load_module(self._work / "vocos", "vocos", voice.vocos)
         write_weights(self.checkpoint, voice)
         date = datetime.now(UTC).date().isoformat()
         package.write_voices(self.checkpoint, self._speakers(), date)

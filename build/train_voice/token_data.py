@@ -25,7 +25,7 @@ END = NUM_CODES
 CODES_FILE = "codes.npy"
 NO_WORD = -1
 STEPS_PER_SECOND = SAMPLE_RATE / SAMPLES_PER_STEP
-TEACHER_SHARES = {"slt": 0.5, "rms": 0.2, "cmn": 0.3}
+TEACHER_SHARES = {"slt": 0.62, "rms": 0.18, "cmn": 0.2}
 ONSET_WEIGHTS = (3.0, 2.0, 2.0)
 """How much the first steps of a word count: a wrong beginning is a wrong word."""
 END_WEIGHT = 2.0

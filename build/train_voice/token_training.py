@@ -26,11 +26,18 @@ from torch import Tensor
 from train_voice.copy_task import CopyTask
 from train_voice.dvae import COARSE, mel_loss
 from train_voice.features import LogMel, target
-from train_voice.gpt import TokenModel, mixed_precision
+from train_voice.gpt import TokenModel
 from train_voice.modules import Decoder
 from train_voice.speech_data import SpeechData
 from train_voice.token_data import END, NO_WORD, Batch, Item, TokenData
-from train_voice.training import Draws, Trainee, optimizer_of, scalar, update
+from train_voice.training import (
+    Draws,
+    Trainee,
+    mixed_precision,
+    optimizer_of,
+    scalar,
+    update,
+)
 
 SPEECH_HEAD, COPY_HEAD = 0, 1
 GUIDED_LAYERS = (1, 3)

@@ -34,6 +34,7 @@ SAVE_SECONDS = 60.0
 MAX_GRADIENT = 1.0
 LAST_RATE = 0.02
 """The learning rate of the last step, as a part of the highest one."""
+_CPU = torch.cpu.get_capabilities()
 
 
 class Interrupted(Exception):
@@ -82,11 +83,6 @@ class Trainee:
     ):
         self._modules, self._optimizers = modules, optimizers
 
-    def joined(self, other: Trainee) -> Trainee:
-        """Return both as one."""
-        modules = {**self._modules, **other._modules}
-        return Trainee(modules, [*self._optimizers, *other._optimizers])
-
     def set_rate(self, rate: float) -> None:
         """Give every optimiser this learning rate."""
         for optimizer in self._optimizers:
@@ -106,6 +102,12 @@ class Trainee:
             module.load_state_dict(state["modules"][name])
         for optimizer, values in zip(self._optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(values)
+
+
+def mixed_precision() -> torch.autocast:
+    """Return a context whose matrices are multiplied in bfloat16, where this processor can."""
+    has_bfloat16 = _CPU.get("avx512_bf16", False) or _CPU.get("amx_bf16", False)
+    return torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16)
 
 
 def optimizer_of(module: nn.Module, decay: float = 0.02) -> torch.optim.Optimizer:

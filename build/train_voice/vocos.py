@@ -9,7 +9,6 @@ Letters in shapes: B rows, S samples, F mel frames, M mel bins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 
 from train_voice.features import LogMel
 from train_voice.modules import Vocos
-from train_voice.training import Trainee, load_module, optimizer_of, scalar, update
+from train_voice.training import Trainee, mixed_precision, optimizer_of, scalar, update
 
 RESOLUTIONS = (2048, 512, 160)
 """STFT frames of the spectral loss, in samples."""
@@ -57,10 +56,12 @@ class Discriminator(nn.Module):
         value = torch.view_as_real(spectrum).permute(0, 3, 1, 2)
         value = value / (value.square().sum(dim=1, keepdim=True) + _SMALLEST) ** 0.35
         inner = []
-        for layer in self.layers:
-            value = F.leaky_relu(layer(value), SLOPE)
-            inner.append(value)
-        return self.output(value), inner
+        with mixed_precision():
+            for layer in self.layers:
+                value = F.leaky_relu(layer(value), SLOPE)
+                inner.append(value)
+            opinion: Tensor = self.output(value).float()
+        return opinion, inner
 
 
 def spectral_loss(made: Tensor, wanted: Tensor) -> Tensor:
@@ -93,11 +94,6 @@ class VocosTraining:
         self.trainee = Trainee(
             {"vocos": vocos, "judges": self._judges}, [self._optimizer, self._judge_optimizer]
         )
-
-    def load(self, folder: Path) -> None:
-        """Take over vocoder and discriminators of a stage's saved state, but not its optimisers."""
-        load_module(folder, "vocos", self.vocos)
-        load_module(folder, "judges", self._judges)
 
     def step(self, mel: Tensor, waves: Tensor, adversarial: bool) -> Mapping[str, float]:
         """Take one step towards `waves`.

@@ -52,6 +52,19 @@ def test_every_word_is_said_often(corpus: list[Utterance], language: str, teache
     assert len(set(texts)) == len(texts)
 
 
+def test_words_are_met_in_company_that_no_template_gives_them(corpus: list[Utterance]) -> None:
+    def pairs(text: str) -> set[tuple[str, str]]:
+        words = words_of(text)
+        return set(zip(words, words[1:], strict=False))
+
+    given = set().union(*map(pairs, domain_text("en", 20_000, (), seed=1)))
+    texts = [u.text for u in corpus if u.teacher == "slt" and u.split == "train"]
+    new = [text for text in texts if pairs(text) - given]
+    assert 0.2 < len(new) / len(texts) < 0.6
+    # and not only in lists of words: pieces of sentences stay whole
+    assert any(len(pairs(text) & given) >= 3 for text in new)
+
+
 def test_the_domain_is_as_wide_as_a_demo_needs() -> None:
     assert len(vocabulary("en")) >= 400
     assert len(vocabulary("zh")) >= 300

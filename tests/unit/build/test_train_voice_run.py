@@ -38,7 +38,6 @@ TINY = dataclasses.replace(
     adversarial_from=2,
     gpt=Schedule(9, 1e-3),
     sampling_from=3,
-    finish=Schedule(2, 1e-3),
     evaluated=3,
 )
 LINES: list[str] = []
@@ -54,8 +53,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_teachers
 def test_every_stage_leaves_its_result(work: Path) -> None:
-    for stage, schedule in (("dvae", TINY.dvae), ("vocos", TINY.vocos), ("gpt", TINY.gpt),
-                            ("finish", TINY.finish)):  # fmt: skip
+    for stage, schedule in (("dvae", TINY.dvae), ("vocos", TINY.vocos), ("gpt", TINY.gpt)):
         assert trained_steps(work / stage) == schedule.steps
         assert read_log(work / stage) == []
     page = (work / "report.md").read_text(encoding="utf-8")
@@ -70,7 +68,7 @@ def test_every_stage_leaves_its_result(work: Path) -> None:
 def test_a_second_run_has_nothing_to_do(work: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in work.rglob("state.pt")}
     run = Run(work, TINY, lambda line: None)
-    run.run(["corpus", "synthesis", "dvae", "vocos", "encode", "gpt", "finish"])
+    run.run(["corpus", "synthesis", "dvae", "vocos", "encode", "gpt"])
     assert {path: path.stat().st_mtime_ns for path in work.rglob("state.pt")} == before
 
 
@@ -82,22 +80,10 @@ def test_a_longer_codec_makes_new_codes_and_all_that_builds_on_them(
     shutil.copytree(work, folder)
     longer = dataclasses.replace(TINY, dvae=Schedule(4, 1e-3))
     results = [folder / "codes" / "codes.npy", folder / "gpt" / STATE_FILE]
-    results.append(folder / "finish" / STATE_FILE)
     before = [path.stat().st_mtime_ns for path in results]
-    Run(folder, longer, lambda line: None).run(["dvae", "encode", "gpt", "finish"])
+    Run(folder, longer, lambda line: None).run(["dvae", "encode", "gpt"])
     assert all(path.stat().st_mtime_ns > t for path, t in zip(results, before, strict=True))
     assert trained_steps(folder / "gpt") == TINY.gpt.steps
-
-
-@needs_teachers
-def test_a_longer_vocoder_is_finished_again(work: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "voice"
-    shutil.copytree(work, folder)
-    finished = (folder / "finish" / STATE_FILE).stat().st_mtime_ns
-    longer = dataclasses.replace(TINY, vocos=Schedule(5, 1e-3))
-    Run(folder, longer, lambda line: None).run(["vocos", "gpt", "finish"])
-    assert (folder / "finish" / STATE_FILE).stat().st_mtime_ns > finished
-    assert trained_steps(folder / "finish") == TINY.finish.steps
 
 
 @needs_teachers
@@ -116,7 +102,7 @@ def test_the_build_takes_the_checkpoint(work: Path, tmp_path: Path, precision: s
 def test_the_provenance_names_what_made_the_voice(work: Path) -> None:
     facts = build_runs.read_json(work / "checkpoint" / "provenance.json")
     assert facts["seed"] == TINY.seed
-    assert facts["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9, "finish": 2}
+    assert facts["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9}
     assert facts["corpus"]["sentences"] == TINY.corpus.sentences
     assert facts["corpus"]["sha256"] == sha256(work / "sentences.jsonl")
     assert {"flite", "libflite1", "espeak-ng", "libespeak-ng1"} <= facts["teachers"].keys()
