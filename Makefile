@@ -42,7 +42,7 @@ docs: .venv/.installed-docs ## api-docs/: the client's reference as web pages, f
 	$(BIN)/python -W error::UserWarning -m pdoc chattts_client --docformat google --output-directory api-docs
 
 voice: .venv/.installed-train ## Train the small voice from nothing, for hours, in WORK; QUICK=1: a try in minutes
-	$(BIN)/python build/train_voice/__main__.py --work $(WORK) $(if $(QUICK),--quick)
+	$(BIN)/python build/train_voice/__main__.py --work "$(WORK)" $(if $(QUICK),--quick)
 
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest

@@ -20,10 +20,16 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from files import INTERRUPTED  # noqa: E402
 
+from train_voice.corpus import CorpusError  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.stage_folder import Busy  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.teachers import TeacherError  # noqa: E402
-from train_voice.training import Busy, Interrupted  # noqa: E402
+from train_voice.training import Interrupted  # noqa: E402
+from train_voice.work_folder import WrongFolder  # noqa: E402
+
+_FAULTS = (Busy, CorpusError, FloatingPointError, OSError, TeacherError, WrongFolder)
+"""What needs a sentence, not a traceback."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for data and results")
     parser.add_argument("--quick", action="store_true", help="prove the chain in some minutes")
     parser.add_argument("--stage", nargs="+", metavar="NAME", help="only these, in this order")
-    parser.add_argument("--gpt-steps", type=int, help="train the token model so long instead")
+    parser.add_argument("--gpt-steps", type=_count, help="train the token model so long instead")
     options = parser.parse_args(argv)
     settings = _settings(options.quick, options.gpt_steps)
     print(f"{settings.name} training in {options.work}: {settings.expected}", flush=True)
@@ -46,17 +52,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         run.run(names)
     except (Interrupted, KeyboardInterrupt) as stop:
-        print(f"train_voice: interrupted {stop}; run it again to go on", file=sys.stderr)
+        print(
+            f"train_voice: interrupted {stop}".rstrip() + "; run it again to go on", file=sys.stderr
+        )
         return INTERRUPTED
-    except (Busy, TeacherError) as error:
+    except _FAULTS as error:
         print(f"train_voice: {error}", file=sys.stderr)
         return 1
     return 0
 
 
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is less than 1")
+    return value
+
+
 def _settings(is_quick: bool, gpt_steps: int | None) -> Settings:
     settings = QUICK if is_quick else FULL
-    if gpt_steps:
+    if gpt_steps is not None:
         schedule = dataclasses.replace(settings.gpt, steps=gpt_steps)
         settings = dataclasses.replace(settings, gpt=schedule)
     return settings

@@ -25,6 +25,8 @@ TEACHERS: dict[Language, tuple[str, ...]] = {"en": ("slt", "rms"), "zh": ("cmn",
 """The teachers of each language, see `teachers`; the first one is the language's default voice."""
 GRAMMARS: dict[Language, Grammar] = {"en": ENGLISH, "zh": MANDARIN}
 
+MOST_DRAWS = 100
+"""Draws per sentence that is held out, at most."""
 CANDIDATES = 6
 """Sentences of which the one with the rarest words is taken."""
 KIND_SHARES: dict[Language, tuple[float, float, float]] = {
@@ -36,6 +38,10 @@ KIND_SHARES: dict[Language, tuple[float, float, float]] = {
 _ENGLISH_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _QUESTION = re.compile(r"(where|what|how|do|can) |.*吗$|请问|.*多少钱$|.*怎么走$")
+
+
+class CorpusError(ValueError):
+    """The templates do not give what is asked of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,9 @@ def draw(sizes: CorpusSizes, seed: int) -> list[Utterance]:
     """Return the whole corpus, the held-out sentences first; the same seed, the same corpus.
 
     No held-out sentence is among the training sentences, whoever says it and whatever ends it.
+
+    Raises:
+        CorpusError: the templates have too few different sentences to hold some out.
     """
     utterances: list[Utterance] = []
     for language, teachers in TEACHERS.items():
@@ -145,9 +154,13 @@ def _draw_held_out(language: Language, sizes: CorpusSizes, rng: random.Random) -
     drawn: dict[str, Utterance] = {}
     for split, templates, count in splits:
         goal = len(drawn) + count
-        while len(drawn) < goal:
+        for _ in range(MOST_DRAWS * count if templates else 0):
+            if len(drawn) == goal:
+                break
             text = grammar.fill(rng.choice(templates), rng)
             drawn.setdefault(bare(text), Utterance(text, language, teacher, split))
+        if len(drawn) < goal:
+            raise CorpusError(f"fewer than {count} different sentences of {language} to hold out")
     return list(drawn.values())
 
 

@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from train_voice.corpus import CorpusError
+
 DISCOUNT = 0.6
 START, STOP = "<s>", "</s>"
 
@@ -50,10 +52,14 @@ def dictionary(vocabulary: Iterable[str], known: Mapping[str, Sequence[str]]) ->
         known: pronunciations by word; the words without an apostrophe stand in for those with.
 
     Raises:
-        KeyError: a word has no pronunciation.
+        CorpusError: words have no pronunciation.
     """
+    vocabulary = sorted(vocabulary)
+    strange = [word for word in vocabulary if not {word, word.replace("'", "")} & known.keys()]
+    if strange:
+        raise CorpusError(f"the recognizer cannot know these words: {', '.join(strange)}")
     lines = []
-    for word in sorted(vocabulary):
+    for word in vocabulary:
         for number, phones in enumerate(known.get(word) or known[word.replace("'", "")]):
             lines.append(f"{word}{f'({number + 1})' if number else ''} {phones}")
     return "\n".join([*lines, ""])

@@ -27,7 +27,6 @@ from train_voice.tokenizer import base_vocabulary
 
 EXAMPLES_FILE = "example_sentences.txt"
 NUM_EXAMPLES = 150
-OPENINGS_DRAWN = 3000
 
 
 def write_text_files(root: Path, utterances: Sequence[Utterance], settings: Settings) -> None:
@@ -35,17 +34,11 @@ def write_text_files(root: Path, utterances: Sequence[Utterance], settings: Sett
     write_tokenizer(root / "asset" / "tokenizer", base_vocabulary())
     words = f"{' '.join(vocabulary('en'))}\n{''.join(vocabulary('zh'))}\n"
     write_bytes(root / WORDS_FILE, words.encode())
-    examples = [u.text for u in utterances if u.split == "train" and u.teacher == "slt"]
-    openings = {_opening(text) for text in domain_text("en", OPENINGS_DRAWN, (), settings.seed)}
-    chosen = dict.fromkeys(bare(text) for text in examples if _opening(text) in openings)
-    write_bytes(root / EXAMPLES_FILE, "\n".join([*list(chosen)[:NUM_EXAMPLES], ""]).encode())
     held_out = [u for u in utterances if u.split != "train"]
+    asked = {bare(u.text) for u in held_out}
+    examples = dict.fromkeys(domain_text("en", 2 * NUM_EXAMPLES, asked, settings.seed))
+    write_bytes(root / EXAMPLES_FILE, "\n".join([*list(examples)[:NUM_EXAMPLES], ""]).encode())
     _write_evaluation(root / EVALUATION_FOLDER, held_out, settings)
-
-
-def _opening(text: str) -> str:
-    """Return the first two words, which tell a sentence from a list of random words."""
-    return " ".join(words_of(text)[:2])
 
 
 def _write_evaluation(folder: Path, held_out: Sequence[Utterance], settings: Settings) -> None:

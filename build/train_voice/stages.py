@@ -35,20 +35,14 @@ from train_voice.modules import Decoder, Vocos
 from train_voice.settings import Settings
 from train_voice.speakers import Speakers
 from train_voice.speech_data import FACTS_FILE, SpeechData
+from train_voice.stage_folder import alone_in, basis_of, set_aside_unless_of
 from train_voice.synthesis import synthesize
 from train_voice.token_data import CODES_FILE, TokenData
 from train_voice.token_training import FINE, TokenTraining
-from train_voice.training import (
-    STATE_FILE,
-    forget_if_older,
-    load_module,
-    train,
-    trained_steps,
-)
+from train_voice.training import STATE_FILE, load_module, train, trained_steps
+from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim
 
 Say = Callable[[str], None]
-
-SENTENCES_FILE = "sentences.jsonl"
 
 
 class Run:
@@ -75,7 +69,12 @@ class Run:
 
         Raises:
             Interrupted: a signal came; call again to go on.
+            Busy: another process works at one of them.
+            WrongFolder: the folder was made by other settings, or its results do not fit.
+            CorpusError, TeacherError: there is no corpus, or nobody to say it.
+            FloatingPointError: a loss is no number any more.
         """
+        claim(self._work, self._settings)
         for name in names:
             self._say(f"== {name}")
             self.stages[name]()
@@ -103,12 +102,14 @@ class Run:
         return [Utterance(**json.loads(line)) for line in lines]
 
     def _synthesis(self) -> None:
-        if not (self._work / "speech" / FACTS_FILE).exists():
-            synthesize(self._work / "speech", self._utterances(), self._say)
+        folder = self._work / "speech"
+        with alone_in(folder):
+            if not (folder / FACTS_FILE).exists():
+                synthesize(folder, self._utterances(), self._say)
         self._say(f"{self._hours():.2f} hours of speech")
 
     def _hours(self) -> float:
-        return sum(spoken.num_samples for spoken in self.speech.all) / SAMPLE_RATE / 3600
+        return sum(s.num_samples for s in self.speech.of("train")) / SAMPLE_RATE / 3600
 
     def _dvae(self) -> None:
         train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
@@ -117,15 +118,20 @@ class Run:
         train_vocos(self._work / "vocos", self.speech, self._settings, self._say)
 
     def _encode(self) -> None:
-        codes, dvae = self._work / "codes" / CODES_FILE, self._work / "dvae"
-        forget_if_older(codes, dvae / STATE_FILE)
-        if not codes.exists():
-            encode_corpus(codes.parent, dvae, self.speech, self._settings)
+        codes = self._work / "codes" / CODES_FILE
+        set_aside_unless_of(codes, self._codec(), self._say)
+        with alone_in(codes.parent):
+            if not codes.exists():
+                encode_corpus(codes.parent, self._work / "dvae", self.speech, self._settings)
+
+    def _codec(self) -> str:
+        return f"the dvae of {trained_steps(self._work / 'dvae')} steps"
 
     def _gpt(self) -> None:
-        settings = self._settings
-        forget_if_older(self._work / "gpt" / STATE_FILE, self._work / "codes" / CODES_FILE)
-        if trained_steps(self._work / "gpt") >= settings.gpt.steps:
+        settings, state = self._settings, self._work / "gpt" / STATE_FILE
+        set_aside_unless_of(state, basis_of(self._work / "codes"), self._say)
+        if trained_steps(state.parent) >= settings.gpt.steps:
+            self._say(f"gpt: {trained_steps(state.parent)} steps are done already")
             return
         training = TokenTraining(
             self._token_model(),
@@ -141,7 +147,12 @@ class Run:
         )  # fmt: skip
 
     def _export(self) -> None:
-        sizes = self._settings.sizes
+        sizes, learnt = self._settings.sizes, basis_of(self._work / "gpt")
+        if learnt != self._codec():
+            message = (
+                f"the token model learnt codes of {learnt or 'nothing'}, not of {self._codec()}"
+            )
+            raise WrongFolder(f"{message}: run encode and gpt")
         voice = VoiceModel(
             self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)
         )
@@ -154,11 +165,13 @@ class Run:
         package.write_voices(self.checkpoint, self._speakers(), date)
         write_json(self.checkpoint / "spec.json", sizes_json(Checkpoint.open(self.checkpoint)))
         facts: dict[str, Any] = {"hours": round(self._hours(), 2)}
-        facts["utterances"] = len(self.speech.all)
+        facts["utterances"] = len(self.speech.of("train"))
         sentences = self._work / SENTENCES_FILE
         facts["steps"] = {name: trained_steps(self._work / name) for name in report.TRAINED}
         about.write_provenance(self.checkpoint, self._settings, sentences, facts, date)
         about.write_readme(self.checkpoint)
+        # what was measured before is not of these weights
+        (self._work / report.EVALUATION_FILE).unlink(missing_ok=True)
 
     def _evaluate(self) -> None:
         result = evaluation.evaluate_checkpoint(self.checkpoint, self._settings.evaluated)

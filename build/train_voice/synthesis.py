@@ -32,6 +32,8 @@ def synthesize(
     Raises:
         TeacherError: a library is missing, or too much was left out.
     """
+    for name in {utterance.teacher for utterance in utterances}:
+        make_teacher(name)
     refused: list[str] = []
     with SpeechWriter(folder) as writer, multiprocessing.get_context("spawn").Pool() as pool:
         spoken = pool.imap(_speak, utterances, chunksize=32)
@@ -58,8 +60,9 @@ def teacher_speech(teacher: str, text: str) -> npt.NDArray[np.float32]:
 
 
 def _speak(utterance: Utterance) -> Speech | str:
+    teacher = _teacher(utterance.teacher)
     try:
-        speech = _teacher(utterance.teacher).say(utterance.text)
+        speech = teacher.say(utterance.text)
     except TeacherError as error:
         return str(error)
     return Speech(speech.samples * np.float32(GAINS[utterance.teacher]), speech.spans)

@@ -131,7 +131,13 @@ class FliteTeacher:
         self._voice = register(None)
 
     def say(self, text: str) -> Speech:
-        """Return the speech of an English text."""
+        """Return the speech of an English text.
+
+        Raises:
+            TeacherError: it is not ASCII, or was read otherwise.
+        """
+        if not text.isascii():
+            raise TeacherError(f"flite reads ASCII only, not {text!r}")
         utterance = self._flite.flite_synth_text(text.encode("ascii"), self._voice)
         try:
             wave = self._flite.utt_wave(utterance).contents

@@ -6,7 +6,6 @@ resumed computes what an uninterrupted one does.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import signal
@@ -23,11 +22,12 @@ import torch
 from files import atomic_path
 from torch import Tensor, nn
 
+from train_voice.stage_folder import alone_in
+
 Losses = Mapping[str, float]
 
 STATE_FILE = "state.pt"
 LOG_FILE = "losses.jsonl"
-LOCK_FILE = ".lock"
 LOG_EVERY = 25
 """Steps of which one line of the log is the mean."""
 SAVE_SECONDS = 60.0
@@ -39,10 +39,6 @@ _CPU = torch.cpu.get_capabilities()
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM came; everything done so far is saved."""
-
-
-class Busy(RuntimeError):
-    """Another process trains in the same folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +136,9 @@ def train(
 
     Raises:
         Interrupted: a signal asked to stop; the state is saved.
-        Busy: another process trains in this folder.
+        Busy: another process works in this folder.
     """
-    with _alone_in(folder), _stop_signals() as stop:
+    with alone_in(folder), _stop_signals() as stop:
         first = _restore(folder, trainee)
         log = _Log(folder / LOG_FILE, first)
         saved = time.monotonic()
@@ -167,12 +163,6 @@ def trained_steps(folder: Path) -> int:
     return int(torch.load(path, mmap=True)["step"]) if path.exists() else 0
 
 
-def forget_if_older(result: Path, basis: Path) -> None:
-    """Remove a stage's saved file if the one that it builds on was saved after it."""
-    if result.exists() and result.stat().st_mtime_ns < basis.stat().st_mtime_ns:
-        result.unlink()
-
-
 def load_module(folder: Path, name: str, module: nn.Module) -> None:
     """Load one module of a stage's saved state, and switch it to evaluation."""
     state = torch.load(folder / STATE_FILE)
@@ -184,7 +174,8 @@ def read_log(folder: Path) -> list[dict[str, float]]:
     """Return the lines of a stage's log."""
     path = folder / LOG_FILE
     text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return [json.loads(line) for line in text.splitlines()]
+    # a disk that was full leaves half a line at the end
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def update(loss: Tensor, *trained: tuple[nn.Module, torch.optim.Optimizer]) -> None:
@@ -223,7 +214,7 @@ class _Log:
         path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         self._path = path
         self._values: dict[str, list[float]] = defaultdict(list)
-        self._started = time.monotonic()
+        self._steps, self._started = 0, time.monotonic()
 
     def add(self, step: int, losses: Losses, rate: float) -> str:
         """Note the losses of a step; return a line for people when one was written."""
@@ -231,6 +222,7 @@ class _Log:
             if not math.isfinite(value):
                 raise FloatingPointError(f"{self._path}: loss {name} is {value} at step {step}")
             self._values[name].append(value)
+        self._steps += 1
         if (step + 1) % LOG_EVERY:
             return ""
         means = {name: round(float(np.mean(v)), 5) for name, v in self._values.items()}
@@ -238,23 +230,12 @@ class _Log:
         line = {"step": step + 1, "rate": rate, "seconds": round(seconds, 1), **means}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        pace = seconds / self._steps
         self._values.clear()
-        self._started = time.monotonic()
-        return f"{seconds / LOG_EVERY:.2f} s/step " + " ".join(
+        self._steps, self._started = 0, time.monotonic()
+        return f"{pace:.2f} s/step " + " ".join(
             f"{name} {value:.3f}" for name, value in means.items()
         )
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the system takes it back from whoever dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK_FILE).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Busy(f"{folder}: another process trains here") from error
-        yield
 
 
 @contextmanager

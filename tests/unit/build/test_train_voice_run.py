@@ -19,10 +19,12 @@ import evaluate_voice  # noqa: E402
 import layout  # noqa: E402
 from conftest import ROOT  # noqa: E402
 from files import sha256  # noqa: E402
-from train_voice.corpus import CorpusSizes  # noqa: E402
+from train_voice.corpus import GRAMMARS, CorpusSizes  # noqa: E402
+from train_voice.english import ENGLISH  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
+from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim  # noqa: E402
 from voice_teachers import needs_teachers  # noqa: E402
 
 TINY = dataclasses.replace(
@@ -84,6 +86,38 @@ def test_a_longer_codec_makes_new_codes_and_all_that_builds_on_them(
     Run(folder, longer, lambda line: None).run(["dvae", "encode", "gpt"])
     assert all(path.stat().st_mtime_ns > t for path, t in zip(results, before, strict=True))
     assert trained_steps(folder / "gpt") == TINY.gpt.steps
+
+
+@needs_teachers
+def test_no_voice_is_exported_from_stages_that_do_not_fit(work: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "voice"
+    shutil.copytree(work, folder)
+    longer = dataclasses.replace(TINY, dvae=Schedule(4, 1e-3))
+    with pytest.raises(WrongFolder, match="of the dvae of 3 steps, not of the dvae of 4 steps"):
+        Run(folder, longer, lambda line: None).run(["dvae", "export"])
+
+
+@needs_teachers
+def test_a_folder_of_other_settings_is_refused(work: Path, tmp_path: Path) -> None:
+    other = dataclasses.replace(TINY, seed=9, adversarial_from=1)
+    with pytest.raises(WrongFolder, match="made with other seed, adversarial_from: use another"):
+        Run(work, other).run(["report"])
+    old = tmp_path / "old"
+    old.mkdir()
+    shutil.copy(work / SENTENCES_FILE, old)
+    with pytest.raises(WrongFolder, match="older version"):
+        Run(old, TINY).run(["corpus"])
+
+
+def test_other_templates_need_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(tmp_path / "new", TINY)
+    claim(tmp_path / "new", dataclasses.replace(TINY, gpt=Schedule(99, 1e-3)))
+    more = dataclasses.replace(ENGLISH, templates=(*ENGLISH.templates, "good night {name}"))
+    monkeypatch.setitem(GRAMMARS, "en", more)
+    with pytest.raises(WrongFolder, match="made with other templates"):
+        claim(tmp_path / "new", TINY)
 
 
 @needs_teachers

@@ -118,3 +118,16 @@ def test_too_many_refusals_are_a_fault(tmp_path: Path) -> None:
     with pytest.raises(TeacherError, match="read otherwise"):
         synthesize(tmp_path, [Utterance("room 1", "en", "slt", "train")], lambda line: None)
     assert not (tmp_path / FACTS_FILE).exists()
+
+
+def test_a_missing_teacher_is_no_misreading(tmp_path: Path) -> None:
+    utterances = [Utterance("hello", "en", "nobody", "train")] * 3
+    with pytest.raises(TeacherError, match=r"apt-packages\.txt"):
+        synthesize(tmp_path, utterances, lambda line: None)
+    assert not list(tmp_path.iterdir())
+
+
+@needs_teachers
+def test_flite_is_asked_for_ascii_only() -> None:
+    with pytest.raises(TeacherError, match="ASCII only, not 'a café'"):
+        make_teacher("slt").say("a café")

@@ -11,15 +11,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from train_voice.stage_folder import (  # noqa: E402
+    Busy,
+    basis_of,
+    set_aside_unless_of,
+)
 from train_voice.training import (  # noqa: E402
     LOG_EVERY,
+    LOG_FILE,
     STATE_FILE,
-    Busy,
     Draws,
     Interrupted,
     Schedule,
     Trainee,
-    forget_if_older,
     optimizer_of,
     read_log,
     train,
@@ -85,18 +89,39 @@ def test_a_stop_at_the_last_step_is_not_lost(tmp_path: Path, number: int) -> Non
     assert trained_steps(tmp_path) == 1
 
 
-def test_what_builds_on_a_stage_starts_anew_after_more_steps_of_it(tmp_path: Path) -> None:
-    basis, later = tmp_path / "basis", tmp_path / "later"
-    for folder, seconds in ((basis, 1000), (later, 2000)):
-        run, step, _ = trainee()
-        train(folder, run, Schedule(1, 1e-3), 7, step, quiet)
-        os.utime(folder / STATE_FILE, (seconds, seconds))
-    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
-    assert trained_steps(later) == 1
-    os.utime(basis / STATE_FILE, (3000, 3000))
-    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
-    assert trained_steps(later) == 0
-    forget_if_older(later / STATE_FILE, basis / STATE_FILE)
+def test_a_result_that_was_made_of_something_else_is_set_aside(tmp_path: Path) -> None:
+    said: list[str] = []
+    result = tmp_path / "stage" / STATE_FILE
+    set_aside_unless_of(result, "the dvae of 1 steps", said.append)
+    run, step, _ = trainee()
+    train(result.parent, run, Schedule(1, 1e-3), 7, step, quiet)
+    os.utime(result, (1, 1))
+    set_aside_unless_of(result, "the dvae of 1 steps", said.append)
+    assert trained_steps(result.parent) == 1
+    assert said == []
+    set_aside_unless_of(result, "the dvae of 2 steps", said.append)
+    assert trained_steps(result.parent) == 0
+    assert basis_of(result.parent) == "the dvae of 2 steps"
+    assert (result.parent / f"{STATE_FILE}.old").exists()
+    assert said == [f"{result} was made of the dvae of 1 steps: set aside as {STATE_FILE}.old"]
+
+
+def test_a_result_of_an_unknown_past_is_set_aside(tmp_path: Path) -> None:
+    said: list[str] = []
+    (tmp_path / "codes.npy").write_bytes(b"?")
+    set_aside_unless_of(tmp_path / "codes.npy", "the dvae of 1 steps", said.append)
+    assert (tmp_path / "codes.npy.old").read_bytes() == b"?"
+    assert "made of something else" in said[0]
+
+
+def test_half_a_line_of_the_log_is_no_line(tmp_path: Path) -> None:
+    run, step, _ = trainee()
+    train(tmp_path, run, Schedule(LOG_EVERY, 1e-3), 7, step, quiet)
+    with (tmp_path / LOG_FILE).open("a", encoding="utf-8") as file:
+        file.write('{"step": 5')
+    assert [line["step"] for line in read_log(tmp_path)] == [LOG_EVERY]
+    train(tmp_path, run, Schedule(2 * LOG_EVERY, 1e-3), 7, step, quiet)
+    assert [line["step"] for line in read_log(tmp_path)] == [LOG_EVERY, 2 * LOG_EVERY]
 
 
 def test_two_processes_never_train_in_one_folder(tmp_path: Path) -> None:
@@ -104,7 +129,7 @@ def test_two_processes_never_train_in_one_folder(tmp_path: Path) -> None:
     second, other_step, _ = trainee()
 
     def nested(draws: Draws) -> Mapping[str, float]:
-        with pytest.raises(Busy, match="another process trains here"):
+        with pytest.raises(Busy, match="another process works here"):
             train(tmp_path, second, SCHEDULE, 7, other_step, quiet)
         return step(draws)
 
