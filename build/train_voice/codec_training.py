@@ -25,10 +25,10 @@ from train_voice.vocos import VocosTraining
 
 DVAE_STEPS = 56
 """Steps of a crop for the DVAE."""
-VOCOS_FRAMES = 81
+VOCOS_FRAMES = 82
 """Mel frames of a crop for Vocos."""
 MEL_NOISE = 0.05
-"""Noise on the mel that Vocos is fed: what decoders make is not exact either."""
+"""Noise on the teachers' mels that Vocos is fed."""
 STATISTICS_CROPS = 64
 
 Say = Callable[[str], None]
@@ -67,24 +67,39 @@ def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -
     )
 
 
-def train_vocos(folder: Path, speech: SpeechData, settings: Settings, say: Say) -> None:
-    """Train Vocos on the teachers' own mels to the end of its schedule."""
+def train_vocos(
+    folder: Path, dvae_folder: Path, speech: SpeechData, settings: Settings, say: Say
+) -> None:
+    """Train Vocos to the end of its schedule.
+
+    It is fed the teachers' mels, and as often what the DVAE makes of them: a decoder's mel is
+    smoother than one of a recording, and a vocoder that never met one stumbles over it.
+    """
     log_mel, pool = LogMel(), speech.of("train")
+    dvae = Dvae(settings.sizes.dvae)
+    load_module(dvae_folder, "dvae", dvae)
     torch.manual_seed(settings.seed)
     training = VocosTraining(Vocos(settings.sizes.vocos), log_mel)
     count = HOP * (VOCOS_FRAMES - 1)
 
     def step_once(draws: Draws) -> Mapping[str, float]:
         waves = speech.crops(pool, settings.vocos_rows, count, draws.rng)
-        mel = noisy(target(log_mel(waves)))
-        return training.step(mel, waves, draws.step >= settings.adversarial_from)
+        mel = log_mel(waves)
+        true, smooth = mel[::2], mel[1::2]
+        fed = torch.empty_like(mel)
+        fed[::2] = target(true) + MEL_NOISE * torch.randn_like(true)
+        fed[1::2] = _as_decoded(dvae, smooth)
+        return training.step(fed, waves, draws.step >= settings.adversarial_from)
 
     train(folder, training.trainee, settings.vocos, settings.seed + 1, step_once, say)
 
 
-def noisy(mel: Tensor) -> Tensor:
-    """Return a mel with a little noise."""
-    return mel + MEL_NOISE * torch.randn_like(mel)
+@torch.no_grad()
+def _as_decoded(dvae: Dvae, mel: Tensor) -> Tensor:
+    """Return log-mels (B, M, F), F even, after the codec, half of them without the fine codes."""
+    features, _ = dvae.quantize(mel, (torch.rand(len(mel), 1, 1) >= DROP_FINE).float())
+    decoded: Tensor = dvae(features)
+    return decoded
 
 
 @torch.no_grad()

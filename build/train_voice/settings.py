@@ -90,7 +90,7 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about 5 hours of two cores that multiply in bfloat16, 8 of others",
+    expected="about 5.5 hours of two cores that multiply in bfloat16, 8 of others",
     seed=8,
     corpus=CorpusSizes(
         sentences={"slt": 24_000, "rms": 5000, "cmn": 5000},
@@ -101,7 +101,7 @@ FULL = Settings(
     sizes=_sizes(256, 640, 5, decoder=192, dvae=(128, 160), vocos=256),
     dvae=Schedule(8000, 1.5e-3),
     dvae_rows=12,
-    vocos=Schedule(14_000, 1.0e-3),
+    vocos=Schedule(18_000, 1.0e-3),
     vocos_rows=10,
     adversarial_from=11_000,
     gpt=Schedule(48_000, 1.7e-3),

@@ -115,7 +115,9 @@ class Run:
         train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
 
     def _vocos(self) -> None:
-        train_vocos(self._work / "vocos", self.speech, self._settings, self._say)
+        train_vocos(
+            self._work / "vocos", self._work / "dvae", self.speech, self._settings, self._say
+        )
 
     def _encode(self) -> None:
         codes = self._work / "codes" / CODES_FILE
