@@ -22,6 +22,7 @@ from typing import Any
 
 from artifacts import WORDS_FILE
 from checkpoint import CheckpointError
+from train_voice.arguments import count
 from train_voice.corpus import words_of
 from train_voice.evaluation import evaluate, resynthesize
 from train_voice.held_out import (
@@ -85,14 +86,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sentences", type=count, help="per language, at most (default all)")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default 1)")
     return parser
-
-
-def count(text: str) -> int:
-    """Read a number of sentences."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value
 
 
 def _result(options: argparse.Namespace) -> dict[str, Any]:

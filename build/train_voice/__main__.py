@@ -20,6 +20,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from files import INTERRUPTED  # noqa: E402
 
+from train_voice.arguments import count  # noqa: E402
 from train_voice.corpus import CorpusError  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
 from train_voice.stage_folder import Busy  # noqa: E402
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for data and results")
     parser.add_argument("--quick", action="store_true", help="prove the chain in some minutes")
     parser.add_argument("--stage", nargs="+", metavar="NAME", help="only these, in this order")
-    parser.add_argument("--gpt-steps", type=_count, help="train the token model so long instead")
+    parser.add_argument("--gpt-steps", type=count, help="train the token model so long instead")
     options = parser.parse_args(argv)
     settings = _settings(options.quick, options.gpt_steps)
     print(f"{settings.name} training in {options.work}: {settings.expected}", flush=True)
@@ -60,13 +61,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"train_voice: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value
 
 
 def _settings(is_quick: bool, gpt_steps: int | None) -> Settings:

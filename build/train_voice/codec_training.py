@@ -72,8 +72,8 @@ def train_vocos(
 ) -> None:
     """Train Vocos to the end of its schedule.
 
-    It is fed the teachers' mels, and as often what the DVAE makes of them: a decoder's mel is
-    smoother than one of a recording, and a vocoder that never met one stumbles over it.
+    It is fed the teachers' mels, and as often what the DVAE makes of them: what it will get when
+    it serves comes from a decoder, and is smoother than a recording's mel.
     """
     log_mel, pool = LogMel(), speech.of("train")
     dvae = Dvae(settings.sizes.dvae)

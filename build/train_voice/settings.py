@@ -90,7 +90,7 @@ def _sizes(
 
 FULL = Settings(
     name="full",
-    expected="about 5.5 hours of two cores that multiply in bfloat16, 8 of others",
+    expected="about 5 hours of two cores that multiply in bfloat16, 9 of others",
     seed=8,
     corpus=CorpusSizes(
         sentences={"slt": 24_000, "rms": 5000, "cmn": 5000},

@@ -8,7 +8,6 @@ from collections import Counter
 
 import pytest
 from chattts_text import english_numbers
-from train_voice import corpus as corpus_module
 from train_voice.corpus import (
     GRAMMARS,
     KIND_SHARES,
@@ -61,7 +60,7 @@ def test_patchworks_are_pieces_of_sentences(monkeypatch: pytest.MonkeyPatch) -> 
         words = words_of(text)
         return list(zip(words, words[1:], strict=False))
 
-    monkeypatch.setitem(corpus_module.KIND_SHARES, "en", (0.0, 0.0, 1.0))
+    monkeypatch.setitem(KIND_SHARES, "en", (0.0, 0.0, 1.0))
     patchworks = [u.text for u in draw(SIZES, seed=3) if u.teacher == "slt" and u.split == "train"]
     given = {pair for text in domain_text("en", 50_000, (), seed=1) for pair in pairs(text)}
     lengths = [len(words_of(text)) for text in patchworks]

@@ -22,6 +22,7 @@ from files import sha256  # noqa: E402
 from train_voice.corpus import GRAMMARS, CorpusSizes  # noqa: E402
 from train_voice.english import ENGLISH  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.stage_folder import Busy, alone_in  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
 from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim  # noqa: E402
@@ -107,6 +108,13 @@ def test_a_folder_of_other_settings_is_refused(work: Path, tmp_path: Path) -> No
     shutil.copy(work / SENTENCES_FILE, old)
     with pytest.raises(WrongFolder, match="older version"):
         Run(old, TINY).run(["corpus"])
+
+
+@needs_teachers
+@pytest.mark.parametrize(("stage", "folder"), [("synthesis", "speech"), ("encode", "codes")])
+def test_two_processes_never_write_one_result(work: Path, stage: str, folder: str) -> None:
+    with alone_in(work / folder), pytest.raises(Busy, match="another process works here"):
+        Run(work, TINY, lambda line: None).run([stage])
 
 
 def test_other_templates_need_another_folder(
