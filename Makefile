@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CHECKPOINT ?= demo
 PRECISION ?= int8
-WORK ?= $(HOME)/.cache/chattts-voice$(if $(QUICK),-quick)
+WORK ?= $(HOME)/.cache/chattts-voice$(if $(QUICK),-quick)$(if $(FROM),-more)
 # leave torch out with TEST_EXTRAS=test: the tests of the torch runner then skip
 TEST_EXTRAS ?= test,torch
 
@@ -41,8 +41,8 @@ dashboard-preview: .venv/.installed-bench ## docs/dashboard.png: the dashboard o
 docs: .venv/.installed-docs ## api-docs/: the client's reference as web pages, from its docstrings
 	$(BIN)/python -W error::UserWarning -m pdoc chattts_client --docformat google --output-directory api-docs
 
-voice: .venv/.installed-train ## Train the small voice from nothing, for hours, in WORK; QUICK=1: a try in minutes
-	$(BIN)/python build/train_voice/__main__.py --work "$(WORK)" $(if $(QUICK),--quick)
+voice: .venv/.installed-train ## Train the small voice, for hours, in WORK; FROM=checkpoints/demo: go on from it; QUICK=1: a try
+	$(BIN)/python build/train_voice/__main__.py --work "$(WORK)" $(if $(QUICK),--quick) $(if $(FROM),--from "$(FROM)")
 
 test: .venv/.installed-test ## Unit, parity and real-server tests
 	$(BIN)/python -m pytest

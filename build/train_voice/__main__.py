@@ -3,6 +3,7 @@
     python build/train_voice/__main__.py --work ~/voice            all stages, some hours
     python build/train_voice/__main__.py --work /tmp/v --quick     every stage, some minutes, noise
     python build/train_voice/__main__.py --work ~/voice --stage export evaluate
+    python build/train_voice/__main__.py --work ~/more --from checkpoints/demo
 
 Ctrl-C saves and stops; the same command goes on where it was. See docs/voice.md.
 """
@@ -18,18 +19,23 @@ from pathlib import Path
 # run as a file, Python finds this folder and not its parent
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from checkpoint import CheckpointError  # noqa: E402
 from files import INTERRUPTED  # noqa: E402
 
 from train_voice.arguments import count  # noqa: E402
 from train_voice.corpus import CorpusError  # noqa: E402
-from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.stage_folder import Busy  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
+from train_voice.starting_point import StartError  # noqa: E402
 from train_voice.teachers import TeacherError  # noqa: E402
 from train_voice.training import Interrupted  # noqa: E402
 from train_voice.work_folder import WrongFolder  # noqa: E402
 
-_FAULTS = (Busy, CorpusError, FloatingPointError, OSError, TeacherError, WrongFolder)
+_FAULTS = (
+    *(Busy, CheckpointError, CorpusError, FloatingPointError, OSError, StartError),
+    *(TeacherError, WrongFolder),
+)
 """What needs a sentence, not a traceback."""
 
 
@@ -42,10 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="prove the chain in some minutes")
     parser.add_argument("--stage", nargs="+", metavar="NAME", help="only these, in this order")
     parser.add_argument("--gpt-steps", type=count, help="train the token model so long instead")
+    parser.add_argument(
+        "--from", dest="start", type=Path, metavar="CHECKPOINT",
+        help="go on from this voice, with the words and sentences that the corpus has now",
+    )  # fmt: skip
     options = parser.parse_args(argv)
-    settings = _settings(options.quick, options.gpt_steps)
+    settings = _settings(options.quick, options.start is not None, options.gpt_steps)
     print(f"{settings.name} training in {options.work}: {settings.expected}", flush=True)
-    run = Run(options.work, settings, lambda line: print(line, flush=True))
+    run = Run(options.work, settings, lambda line: print(line, flush=True), options.start)
     names = options.stage or list(run.stages)
     unknown = [name for name in names if name not in run.stages]
     if unknown:
@@ -63,8 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _settings(is_quick: bool, gpt_steps: int | None) -> Settings:
+def _settings(is_quick: bool, is_going_on: bool, gpt_steps: int | None) -> Settings:
     settings = QUICK if is_quick else FULL
+    if is_going_on:
+        settings = going_on(settings)
     if gpt_steps is not None:
         schedule = dataclasses.replace(settings.gpt, steps=gpt_steps)
         settings = dataclasses.replace(settings, gpt=schedule)

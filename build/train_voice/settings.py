@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import layout
 from layout import DvaeSizes, GptSizes, StackSizes, VocosSizes
@@ -135,3 +135,18 @@ QUICK = Settings(
     evaluated=4,
 )
 """Every stage once; what it makes speaks noise."""
+
+
+def going_on(settings: Settings) -> Settings:
+    """Return the settings of a run that starts from a voice: half the steps, no easy beginning."""
+    return replace(
+        settings,
+        name=f"{settings.name}, from a voice",
+        expected=f"somewhat more than half of {settings.expected}",
+        vocos=replace(settings.vocos, steps=settings.vocos.steps // 2),
+        adversarial_from=settings.adversarial_from // 2,
+        gpt=replace(
+            settings.gpt, steps=settings.gpt.steps // 3, rate=0.7 * settings.gpt.rate, decay=0.7
+        ),
+        sampling_from=0,
+    )

@@ -39,6 +39,11 @@ def basis_of(folder: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+def note_basis(folder: Path, basis: str) -> None:
+    """Note what a stage's result is made of."""
+    write_bytes(folder / BASIS_FILE, basis.encode())
+
+
 def set_aside_unless_of(result: Path, basis: str, say: Callable[[str], None]) -> None:
     """Keep a stage's saved file only if it was made of `basis`, and note the basis.
 
@@ -53,4 +58,4 @@ def set_aside_unless_of(result: Path, basis: str, say: Callable[[str], None]) ->
             old = result.with_name(f"{result.name}.old")
             result.rename(old)
             say(f"{result} was made of {before or 'something else'}: set aside as {old.name}")
-        write_bytes(result.with_name(BASIS_FILE), basis.encode())
+        note_basis(result.parent, basis)

@@ -35,7 +35,8 @@ from train_voice.modules import Decoder, Vocos
 from train_voice.settings import Settings
 from train_voice.speakers import Speakers
 from train_voice.speech_data import FACTS_FILE, SpeechData
-from train_voice.stage_folder import alone_in, basis_of, set_aside_unless_of
+from train_voice.stage_folder import alone_in, basis_of, note_basis, set_aside_unless_of
+from train_voice.starting_point import START_FILE, write_starting_point
 from train_voice.synthesis import synthesize
 from train_voice.token_data import CODES_FILE, TokenData
 from train_voice.token_training import FINE, TokenTraining
@@ -48,8 +49,18 @@ Say = Callable[[str], None]
 class Run:
     """One training run in a work folder."""
 
-    def __init__(self, work: Path, settings: Settings, say: Say = print) -> None:
-        self._work, self._settings, self._say = work, settings, say
+    def __init__(
+        self, work: Path, settings: Settings, say: Say = print, start: Path | None = None
+    ) -> None:
+        """Set up.
+
+        Args:
+            work: the folder of everything the run makes.
+            settings: of the run.
+            say: is told of the progress.
+            start: a checkpoint of an earlier run to go on from.
+        """
+        self._work, self._settings, self._say, self._start = work, settings, say, start
         self.checkpoint = work / "checkpoint"
         self._speech: SpeechData | None = None
         self.stages: dict[str, Callable[[], None]] = {
@@ -71,10 +82,11 @@ class Run:
             Interrupted: a signal came; call again to go on.
             Busy: another process works at one of them.
             WrongFolder: the folder was made by other settings, or its results do not fit.
+            StartError, CheckpointError: the run cannot start from that checkpoint.
             CorpusError, TeacherError: there is no corpus, or nobody to say it.
             FloatingPointError: a loss is no number any more.
         """
-        claim(self._work, self._settings)
+        claim(self._work, self._settings, self._start)
         for name in names:
             self._say(f"== {name}")
             self.stages[name]()
@@ -92,10 +104,17 @@ class Run:
             return
         utterances = draw(self._settings.corpus, self._settings.seed)
         package.write_text_files(self.checkpoint, utterances, self._settings)
+        if self._start is not None:
+            self._begin_from(self._start)
         with atomic_path(path) as temporary:
             lines = (json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
             temporary.write_text("".join(lines), encoding="utf-8")
         self._say(f"{len(utterances)} utterances")
+
+    def _begin_from(self, start: Path) -> None:
+        tokenizer = read_tokenizer(self.checkpoint)
+        write_starting_point(self._work, start, self._token_model(), tokenizer, self._settings)
+        note_basis(self._work / "gpt", self._codec())
 
     def _utterances(self) -> list[Utterance]:
         lines = (self._work / SENTENCES_FILE).read_text(encoding="utf-8").splitlines()
@@ -112,6 +131,9 @@ class Run:
         return sum(s.num_samples for s in self.speech.of("train")) / SAMPLE_RATE / 3600
 
     def _dvae(self) -> None:
+        if self._start is not None:
+            self._say("the codec stays: the token model speaks its codes")
+            return
         train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
 
     def _vocos(self) -> None:
@@ -170,6 +192,8 @@ class Run:
         facts["utterances"] = len(self.speech.of("train"))
         sentences = self._work / SENTENCES_FILE
         facts["steps"] = {name: trained_steps(self._work / name) for name in report.TRAINED}
+        if self._start is not None:
+            facts["start"] = json.loads((self._work / START_FILE).read_text(encoding="utf-8"))
         about.write_provenance(self.checkpoint, self._settings, sentences, facts, date)
         about.write_readme(self.checkpoint)
         # what was measured before is not of these weights

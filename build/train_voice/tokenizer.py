@@ -55,6 +55,10 @@ class VoiceTokenizer:
         """Number of ids."""
         return int(self._tokenizer.get_vocab_size(with_added_tokens=True))
 
+    def vocabulary(self) -> dict[str, int]:
+        """Return the id of every token."""
+        return dict(self._tokenizer.get_vocab(with_added_tokens=True))
+
     def id(self, token: str) -> int:
         """Return the id of a token.
 

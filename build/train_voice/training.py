@@ -113,7 +113,8 @@ def optimizer_of(module: nn.Module, decay: float = 0.02) -> torch.optim.Optimize
         {"params": [p for p in parameters if p.dim() > 1], "weight_decay": decay},
         {"params": [p for p in parameters if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, betas=(0.9, 0.98))
+    # fused: a step of the token model takes 0.545 s instead of 0.599
+    return torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
 
 
 def train(
@@ -151,10 +152,17 @@ def train(
                 say(f"{folder.name}: step {step + 1}/{schedule.steps} {line}")
             last = step + 1 == schedule.steps
             if stop or last or time.monotonic() - saved > SAVE_SECONDS:
-                _save(folder, trainee, step + 1)
+                save(folder, trainee, step + 1)
                 saved = time.monotonic()
             if stop:
                 raise Interrupted(f"{folder.name} after step {step + 1}, saved")
+
+
+def save(folder: Path, trainee: Trainee, step: int) -> None:
+    """Write the state of a stage of which `step` steps are done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_path(folder / STATE_FILE) as path:
+        torch.save({"step": step, **trainee.state()}, path)
 
 
 def trained_steps(folder: Path) -> int:
@@ -199,11 +207,6 @@ def _restore(folder: Path, trainee: Trainee) -> int:
     state = torch.load(path)
     trainee.restore(state)
     return int(state["step"])
-
-
-def _save(folder: Path, trainee: Trainee, step: int) -> None:
-    with atomic_path(folder / STATE_FILE) as path:
-        torch.save({"step": step, **trainee.state()}, path)
 
 
 class _Log:

@@ -12,6 +12,7 @@ from files import write_json
 
 from train_voice.corpus import GRAMMARS, KIND_SHARES
 from train_voice.settings import Settings
+from train_voice.starting_point import digest
 from train_voice.token_data import TEACHER_SHARES
 
 RECIPE_FILE = "recipe.json"
@@ -22,15 +23,17 @@ class WrongFolder(RuntimeError):
     """The work folder holds what does not fit; the message says what."""
 
 
-def claim(work: Path, settings: Settings) -> None:
+def claim(work: Path, settings: Settings, start: Path | None = None) -> None:
     """Note in a new work folder what it is for, and check one that is not new.
 
     Durations are no part of that: a stage may be given more steps later.
 
     Raises:
-        WrongFolder: it was made by other settings, other templates or an older version.
+        WrongFolder: it was made by other settings, other templates, from another start or by an
+            older version.
+        StartError: `start` is no checkpoint.
     """
-    path, recipe = work / RECIPE_FILE, _recipe(settings)
+    path, recipe = work / RECIPE_FILE, _recipe(settings, start)
     if not path.exists():
         if (work / SENTENCES_FILE).exists():
             raise WrongFolder(f"{work} was made by an older version: use another folder")
@@ -42,10 +45,12 @@ def claim(work: Path, settings: Settings) -> None:
         raise WrongFolder(f"{work} was made with other {', '.join(others)}: use another folder")
 
 
-def _recipe(settings: Settings) -> dict[str, Any]:
+def _recipe(settings: Settings, start: Path | None) -> dict[str, Any]:
     """Return what all stages of a folder must agree on, as JSON gives it back."""
     templates = [[g.templates, g.held_out, dict(g.slots)] for g in GRAMMARS.values()]
-    digest = hashlib.sha256(json.dumps(templates, ensure_ascii=False).encode()).hexdigest()
+    templates_digest = hashlib.sha256(
+        json.dumps(templates, ensure_ascii=False).encode()
+    ).hexdigest()
     recipe = {
         "settings": settings.name,
         "seed": settings.seed,
@@ -54,7 +59,8 @@ def _recipe(settings: Settings) -> dict[str, Any]:
         "adversarial_from": settings.adversarial_from,
         "kinds of sentences": KIND_SHARES,
         "shares of teachers": TEACHER_SHARES,
-        "templates": digest,
+        "templates": templates_digest,
+        "start": digest(start),
     }
     as_json: dict[str, Any] = json.loads(json.dumps(recipe))
     return as_json

@@ -21,9 +21,11 @@ from conftest import ROOT  # noqa: E402
 from files import sha256  # noqa: E402
 from train_voice.corpus import GRAMMARS, CorpusSizes  # noqa: E402
 from train_voice.english import ENGLISH  # noqa: E402
-from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.export import read_tokenizer, read_voice  # noqa: E402
+from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.stage_folder import Busy, alone_in  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
+from train_voice.starting_point import StartError  # noqa: E402
 from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
 from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim  # noqa: E402
 from voice_teachers import needs_teachers  # noqa: E402
@@ -108,6 +110,60 @@ def test_a_folder_of_other_settings_is_refused(work: Path, tmp_path: Path) -> No
     shutil.copy(work / SENTENCES_FILE, old)
     with pytest.raises(WrongFolder, match="older version"):
         Run(old, TINY).run(["corpus"])
+
+
+@needs_teachers
+def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, folder = work / "checkpoint", tmp_path / "voice"
+    word = "zebra"
+    assert word not in read_tokenizer(start).vocabulary()
+    more = dataclasses.replace(ENGLISH, templates=(*ENGLISH.templates, f"good night {word}"))
+    monkeypatch.setitem(GRAMMARS, "en", more)
+    run = Run(folder, going_on(TINY), lambda line: None, start)
+    run.run(["corpus"])
+    before, after = read_tokenizer(start), read_tokenizer(run.checkpoint)
+    old, new = read_voice(start).model.embed.emb_text.weight, token_model(folder)["emb_text.weight"]
+    assert torch.equal(new[after.ids("night")], old[before.ids("night")])
+    assert len(after.ids(word)) == 1
+    run.run(["synthesis", "dvae", "vocos", "encode", "gpt", "export"])
+    codec = Path(layout.TENSOR_FILES["DVAE"])
+    assert (run.checkpoint / codec).read_bytes() == (start / codec).read_bytes()
+    assert not torch.equal(token_model(folder)["emb_text.weight"], new)
+    facts = build_runs.read_json(run.checkpoint / "provenance.json")
+    assert facts["steps"] == {"dvae": 3, "vocos": 2, "gpt": 3}
+    assert facts["start"]["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9}
+    with pytest.raises(WrongFolder, match="made with other settings, .*start: use another"):
+        Run(folder, TINY).run(["report"])
+
+
+def token_model(work: Path) -> dict[str, torch.Tensor]:
+    """Return the embeddings of the token model that is in training."""
+    state = torch.load(work / "gpt" / STATE_FILE)["modules"]["model"]
+    return {
+        name.removeprefix("embed."): tensor.clone()
+        for name, tensor in state.items()
+        if name.startswith("embed.")
+    }
+
+
+@needs_teachers
+def test_a_run_cannot_start_from_any_checkpoint(work: Path, tmp_path: Path) -> None:
+    for number, (change, reason) in enumerate((
+        ({"sizes": FULL.sizes}, "token model is GptSizes"),
+        ({"seed": 9}, "seed is 8, the settings say 9"),
+    )):  # fmt: skip
+        settings = dataclasses.replace(going_on(TINY), **change)
+        with pytest.raises(StartError, match=reason):
+            Run(tmp_path / str(number), settings, start=work / "checkpoint").run(["corpus"])
+    with pytest.raises(StartError, match="is no checkpoint"):
+        Run(tmp_path / "none", going_on(TINY), start=tmp_path / "missing").run(["corpus"])
+    other = tmp_path / "other"
+    shutil.copytree(work / "checkpoint", other)
+    (other / "provenance.json").unlink()
+    with pytest.raises(StartError, match="was not made by train_voice"):
+        Run(tmp_path / "unknown", going_on(TINY), start=other).run(["corpus"])
 
 
 @needs_teachers
