@@ -47,7 +47,8 @@ def write_provenance(
         root: the checkpoint's folder.
         settings: of the run.
         sentences: the file of its corpus.
-        facts: hours and number of utterances, steps of each stage.
+        facts: hours and number of utterances, steps of each stage, provenance of the voice that it
+            started from, if any.
         date: of the export.
     """
     content = {
@@ -87,6 +88,7 @@ def write_readme(root: Path) -> None:
     text = _README.read_text(encoding="utf-8").format(
         megabytes=size / 1e6,
         hours=provenance["hours"],
+        origin=_origin(provenance.get("start")),
         voices=", ".join(f"`{voice.name}` ({voice.description})" for voice in VOICES),
         english=len(vocabulary("en")),
         mandarin=len(vocabulary("zh")),
@@ -94,6 +96,15 @@ def write_readme(root: Path) -> None:
     )
     write_bytes(root / README_FILE, text.encode())
     write_bytes(root / EVALUATION_FOLDER / LICENSE_FILE, _CMUDICT_LICENSE.read_bytes())
+
+
+def _origin(start: dict[str, Any] | None) -> str:
+    if start is None:
+        return "from random weights"
+    return (
+        f"going on from a voice that was trained from {start['hours']} hours of it at commit "
+        f"{start['commit'][:7]}"
+    )
 
 
 def _without_lists(evaluation: dict[str, Any]) -> dict[str, Any]:

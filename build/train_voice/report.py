@@ -43,7 +43,9 @@ def _page(evaluation: dict[str, Any], provenance: dict[str, Any], checkpoint: Pa
     rows = [
         ("weights", f"{size / 1e6:.1f} MB"),
         ("speech learnt from", f"{provenance['hours']} hours"),
-        ("steps", ", ".join(f"{name} {count}" for name, count in provenance["steps"].items())),
+        ("steps", _steps(provenance)),
+        *([("steps of the voice it went on from", _steps(provenance["start"]))]
+          if "start" in provenance else []),
         (f"English words heard right, of {english['words']}", f"{english['word_accuracy']:.1%}"),
         *((f"… {split}", f"{value:.1%}")
           for split, value in english["word_accuracy_by_split"].items()),
@@ -63,6 +65,10 @@ def _page(evaluation: dict[str, Any], provenance: dict[str, Any], checkpoint: Pa
         f"{provenance['date']}.\n\n| what | value |\n|---|---|\n{table}\n\n"
         "![losses](losses.png)\n\n![spectrograms](spectrograms.png)\n"
     )
+
+
+def _steps(provenance: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in provenance["steps"].items())
 
 
 def _plot_losses(work: Path) -> None:

@@ -134,6 +134,8 @@ def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
     facts = build_runs.read_json(run.checkpoint / "provenance.json")
     assert facts["steps"] == {"dvae": 3, "vocos": 1, "gpt": 3}
     assert facts["start"]["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9}
+    page = (run.checkpoint / "README.md").read_text(encoding="utf-8")
+    assert f"going on from a voice that was trained from {facts['start']['hours']} hours" in page
     with pytest.raises(WrongFolder, match="made with other settings, .*start: use another"):
         Run(folder, TINY).run(["report"])
 
@@ -217,7 +219,14 @@ def test_the_figures_and_licenses_lie_beside_the_weights(work: Path) -> None:
     assert "errors" not in figures["en"]
     page = (work / "checkpoint" / "README.md").read_text(encoding="utf-8")
     assert f"{evaluation['en']['words']} words in 3 English held-out sentences" in page
-    for name in ("Apache-2.0", "flite", "espeak-ng", "pypinyin", "CMU Pronouncing Dictionary"):
+    for name in (
+        "from random weights",
+        "Apache-2.0",
+        "flite",
+        "espeak-ng",
+        "pypinyin",
+        "CMU Pronouncing Dictionary",
+    ):
         assert name in page
     notice = (work / "checkpoint" / "evaluation" / "LICENSE.txt").read_text(encoding="utf-8")
     assert "Carnegie Mellon University" in notice
