@@ -27,14 +27,20 @@ from train_voice.corpus import CorpusError  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.stage_folder import Busy  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
-from train_voice.starting_point import StartError  # noqa: E402
+from train_voice.starting_point import StartError, start_of  # noqa: E402
 from train_voice.teachers import TeacherError  # noqa: E402
 from train_voice.training import Interrupted  # noqa: E402
 from train_voice.work_folder import WrongFolder  # noqa: E402
 
 _FAULTS = (
-    *(Busy, CheckpointError, CorpusError, FloatingPointError, OSError, StartError),
-    *(TeacherError, WrongFolder),
+    Busy,
+    CheckpointError,
+    CorpusError,
+    FloatingPointError,
+    OSError,
+    StartError,
+    TeacherError,
+    WrongFolder,
 )
 """What needs a sentence, not a traceback."""
 
@@ -53,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="go on from this voice, with the words and sentences that the corpus has now",
     )  # fmt: skip
     options = parser.parse_args(argv)
-    settings = _settings(options.quick, options.start is not None, options.gpt_steps)
+    settings = _settings(options.quick, _goes_on(options), options.gpt_steps)
     print(f"{settings.name} training in {options.work}: {settings.expected}", flush=True)
     run = Run(options.work, settings, lambda line: print(line, flush=True), options.start)
     names = options.stage or list(run.stages)
@@ -71,6 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"train_voice: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _goes_on(options: argparse.Namespace) -> bool:
+    return options.start is not None or start_of(options.work) is not None
 
 
 def _settings(is_quick: bool, is_going_on: bool, gpt_steps: int | None) -> Settings:

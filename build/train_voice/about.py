@@ -102,8 +102,8 @@ def _origin(start: dict[str, Any] | None) -> str:
     if start is None:
         return "from random weights"
     return (
-        f"going on from a voice that was trained from {start['hours']} hours of it at commit "
-        f"{start['commit'][:7]}"
+        f"going on from a voice of commit {start['commit'][:7]}, which was trained on "
+        f"{start['hours']} hours, {_origin(start.get('start'))}"
     )
 
 

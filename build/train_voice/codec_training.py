@@ -20,7 +20,7 @@ from train_voice.modules import Vocos
 from train_voice.settings import Settings
 from train_voice.speech_data import SpeechData
 from train_voice.token_data import CODES_FILE
-from train_voice.training import Draws, Trainee, load_module, optimizer_of, scalar, train, update
+from train_voice.training import Draws, Trainee, load_module, scalar, train, trained_steps
 from train_voice.vocos import VocosTraining
 
 DVAE_STEPS = 56
@@ -43,7 +43,7 @@ def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -
     rng = np.random.default_rng(settings.seed)
     spread = target(log_mel(speech.crops(pool, STATISTICS_CROPS, count, rng))).std(dim=(0, 2))
     dvae.coef.copy_(spread.clamp(min=0.1).view(1, -1, 1))
-    optimizer = optimizer_of(dvae)
+    trainee = Trainee({"dvae": dvae})
 
     def step_once(draws: Draws) -> Mapping[str, float]:
         waves = speech.crops(pool, settings.dvae_rows, count, draws.rng)
@@ -52,7 +52,7 @@ def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -
         features, codes = dvae.quantize(mel, keep_fine)
         made, wanted = dvae(features), target(mel)
         loss = mel_loss(made, wanted)
-        update(loss, (dvae, optimizer))
+        trainee.update(loss)
         distances = (made - wanted).abs().mean(dim=(1, 2)).detach()
         coarse = keep_fine.view(-1) == 0
         return {
@@ -62,13 +62,16 @@ def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -
             "codes_used": float(len(torch.bincount(codes[..., 0].flatten()).nonzero())),
         }
 
-    train(
-        folder, Trainee({"dvae": dvae}, [optimizer]), settings.dvae, settings.seed, step_once, say
-    )
+    train(folder, trainee, settings.dvae, settings.seed, step_once, say)
+
+
+def codec_name(dvae_folder: Path) -> str:
+    """Return what its codes are called: a codec that learnt more has others."""
+    return f"the dvae of {trained_steps(dvae_folder)} steps"
 
 
 def train_vocos(
-    folder: Path, dvae_folder: Path, speech: SpeechData, settings: Settings, say: Say
+    folder: Path, dvae_folder: Path, speech: SpeechData, settings: Settings, seed: int, say: Say
 ) -> None:
     """Train Vocos to the end of its schedule.
 
@@ -91,7 +94,7 @@ def train_vocos(
         fed[1::2] = _as_decoded(dvae, smooth)
         return training.step(fed, waves, draws.step >= settings.adversarial_from)
 
-    train(folder, training.trainee, settings.vocos, settings.seed + 1, step_once, say)
+    train(folder, training.trainee, settings.vocos, seed, step_once, say)
 
 
 @torch.no_grad()

@@ -55,6 +55,15 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptBack:
+    """What a trained voice never met."""
+
+    held_out: Sequence[Utterance]
+    words: frozenset[str]
+    """English words and Chinese characters that it knows, of which all its sentences were."""
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusSizes:
     """How much is drawn."""
 
@@ -90,10 +99,16 @@ def vocabulary(language: Language) -> list[str]:
     return sorted({word for text in texts for word in words_of(text)})
 
 
-def draw(sizes: CorpusSizes, seed: int) -> list[Utterance]:
+def draw(sizes: CorpusSizes, seed: int, kept: KeptBack | None = None) -> list[Utterance]:
     """Return the whole corpus, the held-out sentences first; the same seed, the same corpus.
 
     No held-out sentence is among the training sentences, whoever says it and whatever ends it.
+
+    Args:
+        sizes: how much of what.
+        seed: of what is drawn.
+        kept: of the voice that goes on learning. Its held-out sentences are held out again; new
+            ones come beside them only if they have words that it does not know.
 
     Raises:
         CorpusError: the templates have too few different sentences to hold some out.
@@ -102,6 +117,8 @@ def draw(sizes: CorpusSizes, seed: int) -> list[Utterance]:
     for language, teachers in TEACHERS.items():
         rng = random.Random(f"{seed}/{language}")
         held_out = _draw_held_out(language, sizes, rng)
+        if kept is not None:
+            held_out = _held_out_again(language, held_out, kept)
         taken = {bare(item.text) for item in held_out}
         utterances += held_out
         for teacher in teachers:
@@ -162,6 +179,15 @@ def _draw_held_out(language: Language, sizes: CorpusSizes, rng: random.Random) -
         if len(drawn) < goal:
             raise CorpusError(f"fewer than {count} different sentences of {language} to hold out")
     return list(drawn.values())
+
+
+def _held_out_again(
+    language: Language, drawn: Sequence[Utterance], kept: KeptBack
+) -> list[Utterance]:
+    sayable = set(vocabulary(language))
+    old = [u for u in kept.held_out if u.language == language and sayable >= set(words_of(u.text))]
+    new = [u for u in drawn if not kept.words >= set(words_of(u.text))]
+    return [*old, *new]
 
 
 def _draw_training(

@@ -12,6 +12,7 @@ from layout import HOP, SAMPLE_RATE
 from train_voice.about import PROVENANCE_FILE
 from train_voice.features import speech_mel
 from train_voice.speaking import CheckpointSpeaker
+from train_voice.starting_point import chain
 from train_voice.synthesis import teacher_speech
 from train_voice.training import read_log
 
@@ -44,8 +45,8 @@ def _page(evaluation: dict[str, Any], provenance: dict[str, Any], checkpoint: Pa
         ("weights", f"{size / 1e6:.1f} MB"),
         ("speech learnt from", f"{provenance['hours']} hours"),
         ("steps", _steps(provenance)),
-        *([("steps of the voice it went on from", _steps(provenance["start"]))]
-          if "start" in provenance else []),
+        *(("… of the voice it went on from", _steps(facts))
+          for facts in chain(provenance.get("start"))),
         (f"English words heard right, of {english['words']}", f"{english['word_accuracy']:.1%}"),
         *((f"… {split}", f"{value:.1%}")
           for split, value in english["word_accuracy_by_split"].items()),

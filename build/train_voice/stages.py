@@ -26,7 +26,7 @@ from files import atomic_path, write_json
 from layout import SAMPLE_RATE
 
 from train_voice import about, evaluation, package, report
-from train_voice.codec_training import encode_corpus, train_dvae, train_vocos
+from train_voice.codec_training import codec_name, encode_corpus, train_dvae, train_vocos
 from train_voice.corpus import Utterance, draw
 from train_voice.dvae import Dvae
 from train_voice.export import VoiceModel, read_tokenizer, sizes_json, write_weights
@@ -35,8 +35,8 @@ from train_voice.modules import Decoder, Vocos
 from train_voice.settings import Settings
 from train_voice.speakers import Speakers
 from train_voice.speech_data import FACTS_FILE, SpeechData
-from train_voice.stage_folder import alone_in, basis_of, note_basis, set_aside_unless_of
-from train_voice.starting_point import START_FILE, write_starting_point
+from train_voice.stage_folder import alone_in, basis_of, set_aside_unless_of
+from train_voice.starting_point import StartError, chain, kept_back, start_of, write_states
 from train_voice.synthesis import synthesize
 from train_voice.token_data import CODES_FILE, TokenData
 from train_voice.token_training import FINE, TokenTraining
@@ -58,7 +58,7 @@ class Run:
             work: the folder of everything the run makes.
             settings: of the run.
             say: is told of the progress.
-            start: a checkpoint of an earlier run to go on from.
+            start: a checkpoint of an earlier run to go on from; wanted until the corpus is there.
         """
         self._work, self._settings, self._say, self._start = work, settings, say, start
         self.checkpoint = work / "checkpoint"
@@ -102,19 +102,19 @@ class Run:
         path = self._work / SENTENCES_FILE
         if path.exists():
             return
-        utterances = draw(self._settings.corpus, self._settings.seed)
+        facts = start_of(self._work)
+        if facts is not None and self._start is None:
+            raise StartError(f"{self._work} has no weights yet: name the voice to go on from")
+        kept = kept_back(self._start) if self._start is not None else None
+        utterances = draw(self._settings.corpus, self._settings.seed, kept)
         package.write_text_files(self.checkpoint, utterances, self._settings)
-        if self._start is not None:
-            self._begin_from(self._start)
+        if facts is not None and self._start is not None:
+            tokenizer, steps = read_tokenizer(self.checkpoint), facts["steps"]["dvae"]
+            write_states(self._work, self._start, steps, self._token_model(), tokenizer)
         with atomic_path(path) as temporary:
             lines = (json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
             temporary.write_text("".join(lines), encoding="utf-8")
         self._say(f"{len(utterances)} utterances")
-
-    def _begin_from(self, start: Path) -> None:
-        tokenizer = read_tokenizer(self.checkpoint)
-        write_starting_point(self._work, start, self._token_model(), tokenizer, self._settings)
-        note_basis(self._work / "gpt", self._codec())
 
     def _utterances(self) -> list[Utterance]:
         lines = (self._work / SENTENCES_FILE).read_text(encoding="utf-8").splitlines()
@@ -131,15 +131,16 @@ class Run:
         return sum(s.num_samples for s in self.speech.of("train")) / SAMPLE_RATE / 3600
 
     def _dvae(self) -> None:
-        if self._start is not None:
+        if start_of(self._work) is not None:
             self._say("the codec stays: the token model speaks its codes")
             return
         train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
 
     def _vocos(self) -> None:
-        train_vocos(
-            self._work / "vocos", self._work / "dvae", self.speech, self._settings, self._say
-        )
+        folder = self._work / "vocos"
+        self._check_begun(folder)
+        dvae, seed = self._work / "dvae", self._training_seed(1)
+        train_vocos(folder, dvae, self.speech, self._settings, seed, self._say)
 
     def _encode(self) -> None:
         codes = self._work / "codes" / CODES_FILE
@@ -149,11 +150,23 @@ class Run:
                 encode_corpus(codes.parent, self._work / "dvae", self.speech, self._settings)
 
     def _codec(self) -> str:
-        return f"the dvae of {trained_steps(self._work / 'dvae')} steps"
+        return codec_name(self._work / "dvae")
+
+    def _check_begun(self, folder: Path) -> None:
+        if start_of(self._work) is not None and not (folder / STATE_FILE).exists():
+            raise WrongFolder(f"{folder} has lost what it started from: use another folder")
+
+    def _training_seed(self, stage: int) -> int:
+        """Return a stage's seed; a voice that goes on does not meet the batches of before again."""
+        return self._settings.seed + stage + 10 * len(chain(start_of(self._work)))
 
     def _gpt(self) -> None:
         settings, state = self._settings, self._work / "gpt" / STATE_FILE
-        set_aside_unless_of(state, basis_of(self._work / "codes"), self._say)
+        learnt_from = basis_of(self._work / "codes")
+        if not learnt_from:
+            raise WrongFolder(f"{self._work} has no codes: run encode first")
+        self._check_begun(state.parent)
+        set_aside_unless_of(state, learnt_from, self._say)
         if trained_steps(state.parent) >= settings.gpt.steps:
             self._say(f"gpt: {trained_steps(state.parent)} steps are done already")
             return
@@ -166,7 +179,7 @@ class Run:
             settings.sampling_from,
         )
         train(
-            self._work / "gpt", training.trainee, settings.gpt, settings.seed + 2,
+            self._work / "gpt", training.trainee, settings.gpt, self._training_seed(2),
             training.step, self._say,
         )  # fmt: skip
 
@@ -192,8 +205,8 @@ class Run:
         facts["utterances"] = len(self.speech.of("train"))
         sentences = self._work / SENTENCES_FILE
         facts["steps"] = {name: trained_steps(self._work / name) for name in report.TRAINED}
-        if self._start is not None:
-            facts["start"] = json.loads((self._work / START_FILE).read_text(encoding="utf-8"))
+        if (start := start_of(self._work)) is not None:
+            facts["start"] = start
         about.write_provenance(self.checkpoint, self._settings, sentences, facts, date)
         about.write_readme(self.checkpoint)
         # what was measured before is not of these weights

@@ -2,26 +2,35 @@
 
 The codec stays as it is: its codes are the language of the token model. Vocos, the token model and
 the Decoder learn further, from whatever sentences the corpus has now. Words that the voice has not
-met begin as they would in a new one.
+met begin as they would in a new one; what it kept back stays kept back.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import layout
+from artifacts import WORDS_FILE
 from checkpoint import Checkpoint
-from files import sha256, write_json
-from torch import Tensor, nn
+from files import sha256
+from torch import Tensor
 
 from train_voice.about import PROVENANCE_FILE
+from train_voice.codec_training import codec_name
+from train_voice.corpus import TEACHERS, KeptBack, Utterance
 from train_voice.export import read_tokenizer, read_voice
 from train_voice.features import LogMel
+from train_voice.gpt import TokenModel
+from train_voice.held_out import HELD_OUT_FILE
+from train_voice.recognizer import EVALUATION_FOLDER
 from train_voice.settings import Settings
+from train_voice.stage_folder import note_basis
 from train_voice.tokenizer import VoiceTokenizer
-from train_voice.training import Trainee, optimizer_of, save
+from train_voice.training import Trainee, save
 from train_voice.vocos import VocosTraining
 
 START_FILE = "start.json"
@@ -29,36 +38,15 @@ START_FILE = "start.json"
 _TEXT_TABLES = ("embed.emb_text.weight", "embed.head_text.weight")
 """One row per text id."""
 
+Facts = dict[str, Any]
+
 
 class StartError(ValueError):
     """A voice that no run of these settings can start from; the message says why."""
 
 
-def digest(start: Path | None) -> str:
-    """Return what tells one starting point from another, "" for nothing.
-
-    Raises:
-        StartError: there is no token model.
-    """
-    if start is None:
-        return ""
-    path = start / layout.TENSOR_FILES["gpt"]
-    if not path.exists():
-        raise StartError(f"{start} is no checkpoint: {path} is missing")
-    return sha256(path)
-
-
-def write_starting_point(
-    work: Path, start: Path, model: nn.Module, tokenizer: VoiceTokenizer, settings: Settings
-) -> None:
-    """Write the states that the training stages then find, as if they had saved them.
-
-    Args:
-        work: the run's folder.
-        start: a checkpoint of `train_voice`.
-        model: the token model of the run, untrained; it takes over what `start` has learnt.
-        tokenizer: of the run.
-        settings: of the run.
+def start_facts(start: Path, settings: Settings) -> Facts:
+    """Return the provenance of a voice to start from, without figures, and what tells it apart.
 
     Raises:
         StartError: it was not trained by `train_voice`, or with other sizes.
@@ -67,21 +55,12 @@ def write_starting_point(
     path = start / PROVENANCE_FILE
     if not path.exists():
         raise StartError(f"{start} was not made by train_voice: it has no {PROVENANCE_FILE}")
-    provenance = json.loads(path.read_text(encoding="utf-8"))
-    _check_fits(start, provenance["seed"], settings)
-    voice = read_voice(start)
-    before, after = read_tokenizer(start).vocabulary(), tokenizer.vocabulary()
-    model.load_state_dict(_carried(voice.model.state_dict(), model.state_dict(), before, after))
-    optimizers = [optimizer_of(module) for module in (model, voice.decoder)]
-    codec = Trainee({"dvae": voice.dvae}, [optimizer_of(voice.dvae)])
-    save(work / "dvae", codec, provenance["steps"]["dvae"])
-    save(work / "vocos", VocosTraining(voice.vocos, LogMel()).trainee, 0)
-    save(work / "gpt", Trainee({"model": model, "decoder": voice.decoder}, optimizers), 0)
-    provenance.pop("figures", None)
-    write_json(work / START_FILE, provenance)
-
-
-def _check_fits(start: Path, seed: int, settings: Settings) -> None:
+    try:
+        facts: Facts = json.loads(path.read_text(encoding="utf-8"))
+        seed, _ = facts["seed"], facts["steps"]["dvae"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StartError(f"{path} is no provenance of train_voice: {error!r}") from error
+    facts.pop("figures", None)
     found, wanted = Checkpoint.open(start), settings.sizes
     pairs = {
         "seed": (seed, settings.seed),
@@ -93,6 +72,51 @@ def _check_fits(start: Path, seed: int, settings: Settings) -> None:
     for name, (there, here) in pairs.items():
         if there != here:
             raise StartError(f"{start}: {name} is {there}, the settings say {here}")
+    files = (*layout.TENSOR_FILES.values(), layout.TOKENIZER_FILE)
+    digests = "".join(sha256(start / file) for file in files)
+    return {**facts, "weights": hashlib.sha256(digests.encode()).hexdigest()}
+
+
+def start_of(work: Path) -> Facts | None:
+    """Return the facts of the voice that a work folder goes on from, None if from nothing."""
+    path = work / START_FILE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def chain(facts: Facts | None) -> list[Facts]:
+    """Return the facts of a voice, of the voice that it started from, and so on."""
+    return [] if facts is None else [facts, *chain(facts.get("start"))]
+
+
+def kept_back(start: Path) -> KeptBack:
+    """Return the sentences that a voice never met, and the words that it knows."""
+    english, mandarin = (start / WORDS_FILE).read_text(encoding="utf-8").splitlines()
+    lines = (start / EVALUATION_FOLDER / HELD_OUT_FILE).read_text(encoding="utf-8").splitlines()
+    held_out = [
+        Utterance(**item, teacher=TEACHERS[item["language"]][0]) for item in map(json.loads, lines)
+    ]
+    return KeptBack(held_out, frozenset([*english.split(), *mandarin]))
+
+
+def write_states(
+    work: Path, start: Path, codec_steps: int, model: TokenModel, tokenizer: VoiceTokenizer
+) -> None:
+    """Write the states of all trained stages, as if they had saved them.
+
+    Args:
+        work: the run's folder.
+        start: a checkpoint that `start_facts` accepts.
+        codec_steps: how long its codec learnt.
+        model: the token model of the run, untrained; it takes over what `start` has learnt.
+        tokenizer: of the run.
+    """
+    voice = read_voice(start)
+    before, after = read_tokenizer(start).vocabulary(), tokenizer.vocabulary()
+    model.load_state_dict(_carried(voice.model.state_dict(), model.state_dict(), before, after))
+    save(work / "dvae", Trainee({"dvae": voice.dvae}), codec_steps)
+    save(work / "vocos", VocosTraining(voice.vocos, LogMel()).trainee, 0)
+    save(work / "gpt", Trainee({"model": model, "decoder": voice.decoder}), 0)
+    note_basis(work / "gpt", codec_name(work / "dvae"))
 
 
 def _carried(

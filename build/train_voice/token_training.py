@@ -30,14 +30,7 @@ from train_voice.gpt import TokenModel
 from train_voice.modules import Decoder
 from train_voice.speech_data import SpeechData
 from train_voice.token_data import END, NO_WORD, Batch, Item, TokenData
-from train_voice.training import (
-    Draws,
-    Trainee,
-    mixed_precision,
-    optimizer_of,
-    scalar,
-    update,
-)
+from train_voice.training import Draws, Trainee, mixed_precision, scalar
 
 SPEECH_HEAD, COPY_HEAD = 0, 1
 GUIDED_LAYERS = (1, 3)
@@ -78,10 +71,7 @@ class TokenTraining:
         layers = [layer for layer in GUIDED_LAYERS if layer < model.sizes.num_layers]
         self._watched = [(layer, SPEECH_HEAD) for layer in layers]
         self._copy_watched = [(layer, COPY_HEAD) for layer in layers]
-        self._trained = [(model, optimizer_of(model)), (decoder, optimizer_of(decoder))]
-        self.trainee = Trainee(
-            {"model": model, "decoder": decoder}, [optimizer for _, optimizer in self._trained]
-        )
+        self.trainee = Trainee({"model": model, "decoder": decoder})
 
     def step(self, draws: Draws) -> Mapping[str, float]:
         """Take one step."""
@@ -90,7 +80,7 @@ class TokenTraining:
                 loss, losses = self._copy.loss(self._batch_tokens, draws.rng, self._copy_watched)
             else:
                 loss, losses = self._speak(draws)
-        update(loss, *self._trained)
+        self.trainee.update(loss)
         return losses
 
     def _speak(self, draws: Draws) -> tuple[Tensor, dict[str, float]]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from train_voice.features import LogMel
 from train_voice.modules import Vocos
-from train_voice.training import Trainee, mixed_precision, optimizer_of, scalar, update
+from train_voice.training import Trainee, mixed_precision, scalar
 
 RESOLUTIONS = (2048, 512, 160)
 """STFT frames of the spectral loss, in samples."""
@@ -82,17 +82,13 @@ def _magnitude(waves: Tensor, n_fft: int) -> Tensor:
 
 
 class VocosTraining:
-    """Vocos, its discriminators and their optimisers."""
+    """Vocos and its discriminators."""
 
     def __init__(self, vocos: Vocos, log_mel: LogMel) -> None:
         self.vocos, self._log_mel = vocos, log_mel
         self._judges = nn.ModuleList(Discriminator(n_fft) for n_fft in DISCRIMINATED)
-        self._optimizer = optimizer_of(vocos)
-        self._judge_optimizer = optimizer_of(self._judges)
-        for group in self._judge_optimizer.param_groups:
-            group["rate_factor"] = 0.5
         self.trainee = Trainee(
-            {"vocos": vocos, "judges": self._judges}, [self._optimizer, self._judge_optimizer]
+            {"vocos": vocos, "judges": self._judges}, rate_factors={"judges": 0.5}
         )
 
     def step(self, mel: Tensor, waves: Tensor, adversarial: bool) -> Mapping[str, float]:
@@ -114,14 +110,14 @@ class VocosTraining:
             opinion, features = self._opinion(few_made, few_real)
             loss = loss + ADVERSARIAL_WEIGHT * opinion + FEATURE_WEIGHT * features
             losses |= {"opinion": scalar(opinion), "features": scalar(features)}
-        update(loss, (self.vocos, self._optimizer))
+        self.trainee.update(loss, "vocos")
         return losses
 
     def _train_judges(self, made: Tensor, real: Tensor) -> float:
         loss = torch.zeros(())
         for judge in self._judges:
             loss = loss + F.relu(1 - judge(real)[0]).mean() + F.relu(1 + judge(made)[0]).mean()
-        update(loss, (self._judges, self._judge_optimizer))
+        self.trainee.update(loss, "judges")
         return scalar(loss)
 
     def _opinion(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:

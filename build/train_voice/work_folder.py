@@ -12,7 +12,7 @@ from files import write_json
 
 from train_voice.corpus import GRAMMARS, KIND_SHARES
 from train_voice.settings import Settings
-from train_voice.starting_point import digest
+from train_voice.starting_point import START_FILE, start_facts, start_of
 from train_voice.token_data import TEACHER_SHARES
 
 RECIPE_FILE = "recipe.json"
@@ -28,29 +28,40 @@ def claim(work: Path, settings: Settings, start: Path | None = None) -> None:
 
     Durations are no part of that: a stage may be given more steps later.
 
+    Args:
+        work: the folder.
+        settings: of the run.
+        start: the voice that it goes on from; need not be said again.
+
     Raises:
-        WrongFolder: it was made by other settings, other templates, from another start or by an
+        WrongFolder: it was made by other settings, other templates, from another voice or by an
             older version.
-        StartError: `start` is no checkpoint.
+        StartError, CheckpointError: the run cannot start from that voice.
     """
-    path, recipe = work / RECIPE_FILE, _recipe(settings, start)
+    path, recipe = work / RECIPE_FILE, _recipe(settings)
+    facts = None if start is None else start_facts(start, settings)
     if not path.exists():
         if (work / SENTENCES_FILE).exists():
             raise WrongFolder(f"{work} was made by an older version: use another folder")
+        if facts is not None:
+            write_json(work / START_FILE, facts)
         write_json(path, recipe)
         return
     noted = json.loads(path.read_text(encoding="utf-8"))
     others = [name for name, value in recipe.items() if noted.get(name) != value]
     if others:
         raise WrongFolder(f"{work} was made with other {', '.join(others)}: use another folder")
+    if facts not in (None, start_of(work)):
+        raise WrongFolder(
+            f"{work} started from another voice than {start} is now: use another folder, or name "
+            "no voice to go on with what is there"
+        )
 
 
-def _recipe(settings: Settings, start: Path | None) -> dict[str, Any]:
+def _recipe(settings: Settings) -> dict[str, Any]:
     """Return what all stages of a folder must agree on, as JSON gives it back."""
     templates = [[g.templates, g.held_out, dict(g.slots)] for g in GRAMMARS.values()]
-    templates_digest = hashlib.sha256(
-        json.dumps(templates, ensure_ascii=False).encode()
-    ).hexdigest()
+    digest = hashlib.sha256(json.dumps(templates, ensure_ascii=False).encode()).hexdigest()
     recipe = {
         "settings": settings.name,
         "seed": settings.seed,
@@ -59,8 +70,7 @@ def _recipe(settings: Settings, start: Path | None) -> dict[str, Any]:
         "adversarial_from": settings.adversarial_from,
         "kinds of sentences": KIND_SHARES,
         "shares of teachers": TEACHER_SHARES,
-        "templates": templates_digest,
-        "start": digest(start),
+        "templates": digest,
     }
     as_json: dict[str, Any] = json.loads(json.dumps(recipe))
     return as_json

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch")
 import build_runs  # noqa: E402
 import evaluate_voice  # noqa: E402
 import layout  # noqa: E402
+from checkpoint import CheckpointError  # noqa: E402
 from conftest import ROOT  # noqa: E402
 from files import sha256  # noqa: E402
 from train_voice.corpus import GRAMMARS, CorpusSizes  # noqa: E402
@@ -25,7 +26,7 @@ from train_voice.export import read_tokenizer, read_voice  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.stage_folder import Busy, alone_in  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
-from train_voice.starting_point import StartError  # noqa: E402
+from train_voice.starting_point import StartError, kept_back  # noqa: E402
 from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
 from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim  # noqa: E402
 from voice_teachers import needs_teachers  # noqa: E402
@@ -127,7 +128,13 @@ def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
     old, new = read_voice(start).model.embed.emb_text.weight, token_model(folder)["emb_text.weight"]
     assert torch.equal(new[after.ids("night")], old[before.ids("night")])
     assert len(after.ids(word)) == 1
-    run.run(["synthesis", "dvae", "vocos", "encode", "gpt", "export"])
+    kept = {u.text for u in kept_back(start).held_out}
+    assert kept <= {u.text for u in kept_back(run.checkpoint).held_out}
+    with pytest.raises(WrongFolder, match="has no codes: run encode first"):
+        run.run(["gpt"])
+    # the voice is not needed any more
+    rest = Run(folder, going_on(TINY), lambda line: None)
+    rest.run(["synthesis", "dvae", "vocos", "encode", "gpt", "export"])
     codec = Path(layout.TENSOR_FILES["DVAE"])
     assert (run.checkpoint / codec).read_bytes() == (start / codec).read_bytes()
     assert not torch.equal(token_model(folder)["emb_text.weight"], new)
@@ -135,9 +142,14 @@ def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
     assert facts["steps"] == {"dvae": 3, "vocos": 1, "gpt": 3}
     assert facts["start"]["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9}
     page = (run.checkpoint / "README.md").read_text(encoding="utf-8")
-    assert f"going on from a voice that was trained from {facts['start']['hours']} hours" in page
-    with pytest.raises(WrongFolder, match="made with other settings, .*start: use another"):
+    assert f"which was trained on {facts['start']['hours']} hours, from random weights" in page
+    with pytest.raises(WrongFolder, match="made with other settings, adversarial_from: use"):
         Run(folder, TINY).run(["report"])
+    with pytest.raises(WrongFolder, match="started from another voice than"):
+        Run(folder, going_on(TINY), start=run.checkpoint).run(["report"])
+    (folder / "vocos" / STATE_FILE).unlink()
+    with pytest.raises(WrongFolder, match="vocos has lost what it started from"):
+        rest.run(["vocos"])
 
 
 def token_model(work: Path) -> dict[str, torch.Tensor]:
@@ -159,13 +171,20 @@ def test_a_run_cannot_start_from_any_checkpoint(work: Path, tmp_path: Path) -> N
         settings = dataclasses.replace(going_on(TINY), **change)
         with pytest.raises(StartError, match=reason):
             Run(tmp_path / str(number), settings, start=work / "checkpoint").run(["corpus"])
-    with pytest.raises(StartError, match="is no checkpoint"):
-        Run(tmp_path / "none", going_on(TINY), start=tmp_path / "missing").run(["corpus"])
+        assert not (tmp_path / str(number)).exists()
     other = tmp_path / "other"
     shutil.copytree(work / "checkpoint", other)
+    run = Run(tmp_path / "run", going_on(TINY), start=other)
+    (other / "provenance.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(StartError, match="is no provenance of train_voice: KeyError"):
+        run.run(["corpus"])
     (other / "provenance.json").unlink()
     with pytest.raises(StartError, match="was not made by train_voice"):
-        Run(tmp_path / "unknown", going_on(TINY), start=other).run(["corpus"])
+        run.run(["corpus"])
+    shutil.copy(work / "checkpoint" / "provenance.json", other)
+    (other / layout.TENSOR_FILES["gpt"]).unlink()
+    with pytest.raises(CheckpointError):
+        run.run(["corpus"])
 
 
 @needs_teachers

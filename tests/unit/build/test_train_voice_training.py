@@ -24,11 +24,9 @@ from train_voice.training import (  # noqa: E402
     Interrupted,
     Schedule,
     Trainee,
-    optimizer_of,
     read_log,
     train,
     trained_steps,
-    update,
 )
 
 SCHEDULE = Schedule(3 * LOG_EVERY, 1e-2, warmup=5)
@@ -37,15 +35,15 @@ SCHEDULE = Schedule(3 * LOG_EVERY, 1e-2, warmup=5)
 def trainee() -> tuple[Trainee, Callable[[Draws], Mapping[str, float]], torch.nn.Linear]:
     torch.manual_seed(0)
     module = torch.nn.Linear(4, 1)
-    optimizer = optimizer_of(module)
+    trained = Trainee({"module": module})
 
     def step(draws: Draws) -> Mapping[str, float]:
         inputs = torch.from_numpy(draws.rng.standard_normal((8, 4))).float()
         loss = (module(inputs) + torch.randn(8, 1) - inputs.sum(dim=1, keepdim=True)).square()
-        update(loss.mean(), (module, optimizer))
+        trained.update(loss.mean())
         return {"loss": float(loss.mean().detach())}
 
-    return Trainee({"module": module}, [optimizer]), step, module
+    return trained, step, module
 
 
 def quiet(line: str) -> None:
