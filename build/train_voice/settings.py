@@ -145,7 +145,7 @@ def going_on(settings: Settings) -> Settings:
     return replace(
         settings,
         name=f"{settings.name}, from a voice",
-        expected=f"from nothing {settings.expected}, from a voice half of that",
+        expected=f"from nothing {settings.expected}, from a voice less than half of that",
         vocos=replace(settings.vocos, steps=settings.vocos.steps * 2 // 5),
         adversarial_from=settings.adversarial_from // 3,
         gpt=replace(

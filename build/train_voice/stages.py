@@ -1,6 +1,6 @@
 """The stages of a run, in order; each leaves its result in a folder, and is done once.
 
-corpus     the sentences, the tokenizer, the ear's language model
+corpus     the sentences, the tokenizer, the ear's language model; what a voice to go on from knows
 synthesis  the teachers say them
 dvae       mel -> codes -> mel
 vocos      mel -> waveform

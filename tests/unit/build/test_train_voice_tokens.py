@@ -16,7 +16,7 @@ from train_voice.corpus import Language, Utterance, words_of  # noqa: E402
 from train_voice.dvae import COARSE, ZERO_CODE  # noqa: E402
 from train_voice.gpt import TokenModel  # noqa: E402
 from train_voice.nearest import distances, nearest  # noqa: E402
-from train_voice.settings import FULL, QUICK, Settings  # noqa: E402
+from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.speakers import SIDES, VOICES, Speakers  # noqa: E402
 from train_voice.speech_data import FACTS_FILE, SpeechData, SpeechWriter, Spoken  # noqa: E402
 from train_voice.token_data import (  # noqa: E402
@@ -225,7 +225,11 @@ def test_the_nearest_recording_is_found_whatever_its_pace() -> None:
     assert distances(candidates[1], candidates)[1] == 0
 
 
-@pytest.mark.parametrize("settings", [FULL, QUICK], ids=lambda settings: str(settings.name))
+@pytest.mark.parametrize(
+    "settings",
+    [FULL, QUICK, going_on(FULL), going_on(QUICK)],
+    ids=lambda settings: str(settings.name),
+)
 def test_a_run_reaches_guesses_and_discriminators(settings: Settings) -> None:
     assert settings.gpt.steps > settings.sampling_from
     assert settings.vocos.steps > settings.adversarial_from
