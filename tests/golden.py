@@ -14,7 +14,7 @@ TINY_ARRAYS: Any = np.load(TINY / "golden.npz")
 TINY_CASES: dict[str, Any] = json.loads((TINY / "golden.json").read_text(encoding="utf-8"))
 NUM_TEXTS = 4
 GREEDY_TEMPERATURE = 1e-4
-"""With it the likeliest token always wins, whatever the noise."""
+"""With it the likeliest token wins, unless another logit lies within 0.001 of its own."""
 VECTOR_ARRAYS: Any = np.load(FOLDER / "vectors" / "chattts_golden.npz")
 VECTOR_CASES: dict[str, Any] = json.loads(
     (FOLDER / "vectors" / "chattts_golden.json").read_text(encoding="utf-8")

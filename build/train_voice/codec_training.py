@@ -20,7 +20,7 @@ from train_voice.modules import Vocos
 from train_voice.settings import Settings
 from train_voice.speech_data import SpeechData
 from train_voice.token_data import CODES_FILE
-from train_voice.training import Draws, Trainee, load_module, scalar, train, trained_steps
+from train_voice.training import Draws, Trainee, load_module, scalar, train
 from train_voice.vocos import VocosTraining
 
 DVAE_STEPS = 56
@@ -34,15 +34,25 @@ STATISTICS_CROPS = 64
 Say = Callable[[str], None]
 
 
-def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -> None:
-    """Train the DVAE to the end of its schedule."""
+def train_dvae(
+    folder: Path,
+    speech: SpeechData,
+    settings: Settings,
+    seed: int,
+    say: Say,
+    *,
+    fixed_codes: bool = False,
+) -> None:
+    """Train the DVAE to the end of its schedule, or, with `fixed_codes`, what follows its codes."""
     log_mel, pool = LogMel(), speech.of("train")
     torch.manual_seed(settings.seed)
     dvae = Dvae(settings.sizes.dvae)
     count = DVAE_STEPS * SAMPLES_PER_STEP
-    rng = np.random.default_rng(settings.seed)
+    rng = np.random.default_rng(seed)
     spread = target(log_mel(speech.crops(pool, STATISTICS_CROPS, count, rng))).std(dim=(0, 2))
     dvae.coef.copy_(spread.clamp(min=0.1).view(1, -1, 1))
+    if fixed_codes:
+        dvae.fix_codes()
     trainee = Trainee({"dvae": dvae})
 
     def step_once(draws: Draws) -> Mapping[str, float]:
@@ -62,12 +72,7 @@ def train_dvae(folder: Path, speech: SpeechData, settings: Settings, say: Say) -
             "codes_used": float(len(torch.bincount(codes[..., 0].flatten()).nonzero())),
         }
 
-    train(folder, trainee, settings.dvae, settings.seed, step_once, say)
-
-
-def codec_name(dvae_folder: Path) -> str:
-    """Return what its codes are called: a codec that learnt more has others."""
-    return f"the dvae of {trained_steps(dvae_folder)} steps"
+    train(folder, trainee, settings.dvae, seed, step_once, say)
 
 
 def train_vocos(

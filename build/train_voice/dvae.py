@@ -9,6 +9,7 @@ Letters in shapes: B rows, T steps, F mel frames, M mel bins, G groups.
 
 from __future__ import annotations
 
+import hashlib
 from typing import cast
 
 import torch
@@ -93,6 +94,25 @@ class Dvae(Decoder):
         features = sizes.encoder.output_channels // GROUPS
         self.rvqs = nn.ModuleList(Quantizer(features) for _ in range(GROUPS))
 
+    def encoder_name(self) -> str:
+        """Return a name of what makes its codes: another encoder says others."""
+        parameters = (p for module in self._encoder_side() for p in module.parameters())
+        digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in parameters))
+        return f"encoder {digest.hexdigest()[:12]}"
+
+    def fix_codes(self) -> None:
+        """Let only what follows the codes learn further, so that they keep their meaning."""
+        for module in self._encoder_side():
+            module.requires_grad_(False)
+
+    def _encoder_side(self) -> list[nn.Module]:
+        """Return what the codes of a log-mel depend on."""
+        projections = [quantizer.project_in for quantizer in self._quantizers()]
+        return [self.downsample_conv, self.encoder, *projections]
+
+    def _quantizers(self) -> list[Quantizer]:
+        return cast("list[Quantizer]", list(self.rvqs))
+
     def quantize(self, mel: Tensor, keep_fine: Tensor) -> tuple[Tensor, Tensor]:
         """Return features (B, C, T) and codes (B, T, 4) of a log-mel (B, M, F)."""
         encoded = self.encoder(self.downsample_conv(mel / self.coef)).transpose(1, 2)
@@ -109,10 +129,9 @@ class Dvae(Decoder):
 
     def decode(self, codes: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return the log-mel (B, M, 2 T) of codes (B, T, 4)."""
-        quantizers = cast("list[Quantizer]", list(self.rvqs))
         groups = [
             quantizer.values(part)
-            for quantizer, part in zip(quantizers, codes.chunk(GROUPS, dim=2), strict=True)
+            for quantizer, part in zip(self._quantizers(), codes.chunk(GROUPS, dim=2), strict=True)
         ]
         mel: Tensor = self(torch.cat(groups, dim=2).transpose(1, 2), mask)
         return mel

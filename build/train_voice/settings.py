@@ -140,16 +140,20 @@ QUICK = Settings(
 def going_on(settings: Settings) -> Settings:
     """Return the settings of a run that starts from a voice: fewer steps, no easy beginning.
 
-    The rate of the token model is lower and falls sooner: what is there shall not be forgotten.
+    The rates are lower and fall sooner: what is there shall not be forgotten. Vocos has
+    discriminators all along, since without them it would unlearn what they taught it.
     """
     return replace(
         settings,
         name=f"{settings.name}, from a voice",
         expected=f"from nothing {settings.expected}, from a voice less than half of that",
-        vocos=replace(settings.vocos, steps=settings.vocos.steps * 2 // 5),
-        adversarial_from=settings.adversarial_from // 3,
-        gpt=replace(
-            settings.gpt, steps=settings.gpt.steps // 3, rate=0.7 * settings.gpt.rate, decay=0.7
-        ),
+        dvae=_further(settings.dvae, settings.dvae.steps),
+        vocos=_further(settings.vocos, settings.vocos.steps // 3),
+        adversarial_from=0,
+        gpt=_further(settings.gpt, settings.gpt.steps // 3),
         sampling_from=0,
     )
+
+
+def _further(schedule: Schedule, steps: int) -> Schedule:
+    return replace(schedule, steps=steps, rate=0.7 * schedule.rate, decay=0.7)

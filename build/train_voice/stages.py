@@ -26,7 +26,7 @@ from files import atomic_path, write_json
 from layout import SAMPLE_RATE
 
 from train_voice import about, evaluation, package, report
-from train_voice.codec_training import codec_name, encode_corpus, train_dvae, train_vocos
+from train_voice.codec_training import encode_corpus, train_dvae, train_vocos
 from train_voice.corpus import Utterance, draw
 from train_voice.dvae import Dvae
 from train_voice.export import VoiceModel, read_tokenizer, sizes_json, write_weights
@@ -109,8 +109,8 @@ class Run:
         utterances = draw(self._settings.corpus, self._settings.seed, kept)
         package.write_text_files(self.checkpoint, utterances, self._settings)
         if facts is not None and self._start is not None:
-            tokenizer, steps = read_tokenizer(self.checkpoint), facts["steps"]["dvae"]
-            write_states(self._work, self._start, steps, self._token_model(), tokenizer)
+            tokenizer = read_tokenizer(self.checkpoint)
+            write_states(self._work, self._start, self._token_model(), tokenizer)
         with atomic_path(path) as temporary:
             lines = (json.dumps(asdict(u), ensure_ascii=False) + "\n" for u in utterances)
             temporary.write_text("".join(lines), encoding="utf-8")
@@ -131,10 +131,10 @@ class Run:
         return sum(s.num_samples for s in self.speech.of("train")) / SAMPLE_RATE / 3600
 
     def _dvae(self) -> None:
-        if start_of(self._work) is not None:
-            self._say("the codec stays: the token model speaks its codes")
-            return
-        train_dvae(self._work / "dvae", self.speech, self._settings, self._say)
+        folder = self._work / "dvae"
+        self._check_begun(folder)
+        fixed, seed = start_of(self._work) is not None, self._training_seed(0)
+        train_dvae(folder, self.speech, self._settings, seed, self._say, fixed_codes=fixed)
 
     def _vocos(self) -> None:
         folder = self._work / "vocos"
@@ -144,13 +144,15 @@ class Run:
 
     def _encode(self) -> None:
         codes = self._work / "codes" / CODES_FILE
-        set_aside_unless_of(codes, self._codec(), self._say)
+        set_aside_unless_of(codes, self._encoder_name(), self._say)
         with alone_in(codes.parent):
             if not codes.exists():
                 encode_corpus(codes.parent, self._work / "dvae", self.speech, self._settings)
 
-    def _codec(self) -> str:
-        return codec_name(self._work / "dvae")
+    def _encoder_name(self) -> str:
+        dvae = Dvae(self._settings.sizes.dvae)
+        load_module(self._work / "dvae", "dvae", dvae)
+        return dvae.encoder_name()
 
     def _check_begun(self, folder: Path) -> None:
         if start_of(self._work) is not None and not (folder / STATE_FILE).exists():
@@ -184,11 +186,9 @@ class Run:
         )  # fmt: skip
 
     def _export(self) -> None:
-        sizes, learnt = self._settings.sizes, basis_of(self._work / "gpt")
-        if learnt != self._codec():
-            message = (
-                f"the token model learnt codes of {learnt or 'nothing'}, not of {self._codec()}"
-            )
+        sizes, codes = self._settings.sizes, self._encoder_name()
+        if (learnt := basis_of(self._work / "gpt") or "nothing") != codes:
+            message = f"the token model learnt codes of {learnt}, not of {codes}"
             raise WrongFolder(f"{message}: run encode and gpt")
         voice = VoiceModel(
             self._token_model(), self._decoder(), Dvae(sizes.dvae), Vocos(sizes.vocos)

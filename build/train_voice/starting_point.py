@@ -1,8 +1,8 @@
 """Where a run starts that goes on from a trained voice, instead of from nothing.
 
-The codec stays as it is: its codes are the language of the token model. Vocos, the token model and
-the Decoder learn further, from whatever sentences the corpus has now. Words that the voice has not
-met begin as they would in a new one; what it kept back stays kept back.
+The codes stay, since they are the language of the token model: the DVAE's encoder is fixed. All
+else learns further, from whatever sentences the corpus has now. Words that the voice has not met
+begin as they would in a new one; what it kept back stays kept back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from files import sha256
 from torch import Tensor
 
 from train_voice.about import PROVENANCE_FILE
-from train_voice.codec_training import codec_name
 from train_voice.corpus import TEACHERS, KeptBack, Utterance
 from train_voice.export import read_tokenizer, read_voice
 from train_voice.features import LogMel
@@ -57,7 +56,7 @@ def start_facts(start: Path, settings: Settings) -> Facts:
         raise StartError(f"{start} was not made by train_voice: it has no {PROVENANCE_FILE}")
     try:
         facts: Facts = json.loads(path.read_text(encoding="utf-8"))
-        seed, _ = facts["seed"], facts["steps"]["dvae"]
+        seed = facts["seed"]
     except (ValueError, KeyError, TypeError) as error:
         raise StartError(f"{path} is no provenance of train_voice: {error!r}") from error
     facts.pop("figures", None)
@@ -98,25 +97,23 @@ def kept_back(start: Path) -> KeptBack:
     return KeptBack(held_out, frozenset([*english.split(), *mandarin]))
 
 
-def write_states(
-    work: Path, start: Path, codec_steps: int, model: TokenModel, tokenizer: VoiceTokenizer
-) -> None:
+def write_states(work: Path, start: Path, model: TokenModel, tokenizer: VoiceTokenizer) -> None:
     """Write the states of all trained stages, as if they had saved them.
 
     Args:
         work: the run's folder.
         start: a checkpoint that `start_facts` accepts.
-        codec_steps: how long its codec learnt.
         model: the token model of the run, untrained; it takes over what `start` has learnt.
         tokenizer: of the run.
     """
     voice = read_voice(start)
     before, after = read_tokenizer(start).vocabulary(), tokenizer.vocabulary()
     model.load_state_dict(_carried(voice.model.state_dict(), model.state_dict(), before, after))
-    save(work / "dvae", Trainee({"dvae": voice.dvae}), codec_steps)
+    voice.dvae.fix_codes()
+    save(work / "dvae", Trainee({"dvae": voice.dvae}), 0)
     save(work / "vocos", VocosTraining(voice.vocos, LogMel()).trainee, 0)
     save(work / "gpt", Trainee({"model": model, "decoder": voice.decoder}), 0)
-    note_basis(work / "gpt", codec_name(work / "dvae"))
+    note_basis(work / "gpt", voice.dvae.encoder_name())
 
 
 def _carried(
