@@ -142,7 +142,7 @@ def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
     assert not [name for name in learnt if name.startswith(fixed) or "project_in" in name]
     assert not torch.equal(token_model(folder)["emb_text.weight"], new)
     facts = build_runs.read_json(run.checkpoint / "provenance.json")
-    assert facts["steps"] == {"dvae": 2, "vocos": 1, "gpt": 3}
+    assert facts["steps"] == {"dvae": 3, "vocos": 1, "gpt": 3}
     assert facts["start"]["steps"] == {"dvae": 3, "vocos": 4, "gpt": 9}
     page = (run.checkpoint / "README.md").read_text(encoding="utf-8")
     assert f"which was trained on {facts['start']['hours']} hours, from random weights" in page
