@@ -84,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
         "--words", type=Path, metavar="OTHER", help="only sentences of this checkpoint's words"
     )
     parser.add_argument("--sentences", type=count, help="per language, at most (default all)")
+    parser.add_argument(
+        "--recordings", type=count, default=1, help="of the teacher per sentence (default 1)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default 1)")
     return parser
 
@@ -102,12 +105,12 @@ def _evaluated(
 ) -> dict[str, Any]:
     root: Path = options.checkpoint
     if options.teacher:
-        return evaluate(TeacherSpeaker(), ear, held_out)
+        return evaluate(TeacherSpeaker(), ear, held_out, recordings=options.recordings)
     if options.server:
         server = ServerSpeaker(options.server, voices_of(root), options.seed)
-        return evaluate(server, ear, held_out)
+        return evaluate(server, ear, held_out, recordings=options.recordings)
     voice = CheckpointSpeaker(root, options.seed)
-    return evaluate(voice, ear, held_out, partial(resynthesize, voice.voice))
+    return evaluate(voice, ear, held_out, partial(resynthesize, voice.voice), options.recordings)
 
 
 def _held_out(options: argparse.Namespace, source: Path) -> list[HeldOut]:

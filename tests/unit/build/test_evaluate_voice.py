@@ -20,7 +20,7 @@ pytest.importorskip("torch")
 
 import evaluate_voice
 from train_voice.corpus import TEACHERS, CorpusSizes, bare, domain_text, draw, vocabulary, words_of
-from train_voice.evaluation import evaluate, signal_figures
+from train_voice.evaluation import Samples, evaluate, signal_figures
 from train_voice.held_out import HeldOut, first_set, made_of, second_ear, second_set, thinned
 from train_voice.package import write_text_files
 from train_voice.recognizer import EVALUATION_FOLDER, Ear, edit_distance, score
@@ -64,6 +64,23 @@ def test_the_teacher_gets_good_marks(checkpoint: Path) -> None:
     assert set(english["word_accuracy_by_split"]) == {"held_out", "held_out_template"}
     assert result["voices"] == {"en": 1, "en_male": 1}
     assert english["signal"]["clipped"] == english["signal"]["not_finite"] == 0
+
+
+@needs_teachers
+def test_a_codec_is_judged_by_as_many_recordings_as_asked_for(checkpoint: Path) -> None:
+    ear = Ear(checkpoint / EVALUATION_FOLDER)
+    given: list[Samples] = []
+
+    def codec(samples: Samples) -> Samples:
+        given.append(samples)
+        return samples
+
+    items = thinned(first_set(checkpoint), 3)
+    english = evaluate(NoiseSpeaker(), ear, items, codec, recordings=2)["en"]
+    assert english["recordings"] == 2
+    assert english["resynthesis_accuracy"] == english["teacher_accuracy"] > 0.8
+    assert len(given) == 6
+    assert not np.array_equal(given[0], given[3])
 
 
 @needs_teachers
