@@ -29,7 +29,7 @@ from train_voice.stage_folder import Busy  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.starting_point import StartError, start_of  # noqa: E402
 from train_voice.teachers import TeacherError  # noqa: E402
-from train_voice.training import Interrupted  # noqa: E402
+from train_voice.training import Interrupted, StateError  # noqa: E402
 from train_voice.work_folder import WrongFolder  # noqa: E402
 
 _FAULTS = (
@@ -39,6 +39,7 @@ _FAULTS = (
     FloatingPointError,
     OSError,
     StartError,
+    StateError,
     TeacherError,
     WrongFolder,
 )

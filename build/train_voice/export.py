@@ -1,7 +1,8 @@
 """Writes a trained voice as a checkpoint in the published layout, and reads one back into torch.
 
-Half precision, but for windows and filter banks. Beside `asset/` lie what the model repository
-wants (voices, words) and what the evaluation wants (language model, held-out sentences).
+Half precision, but for windows, filter banks and the norms of the heads' rows. Beside `asset/` lie
+what the model repository wants (voices, words) and what the evaluation wants (language model,
+held-out sentences).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from train_voice.tokenizer import VoiceTokenizer
 
 UNUSED_ROWS = 32
 _QUANTIZERS = ("rvqs.", "vq_layer.quantizer.rvqs.")
-_KEPT_FLOAT32 = ("window", "mel_scale.fb")
 _NORM, _DIRECTION = ".parametrizations.weight.original0", ".parametrizations.weight.original1"
+_KEPT_FLOAT32 = ("window", "mel_scale.fb", _NORM)
 
 Tensors = dict[str, Tensor]
 
@@ -138,13 +139,17 @@ def _renamed(tensors: Tensors, before: str, after: str) -> Tensors:
 
 
 def _with_norms(tensors: Tensors) -> Tensors:
-    """Split each head's weight into its rows' norms and the weight, as weight norm stores them."""
+    """Split each head's weight into its rows' norms and the weight, as weight norm stores them.
+
+    The norms are those of the weight as it is stored: what is read back is written again the same.
+    """
     split: Tensors = {}
     for name, tensor in tensors.items():
         if name.startswith("head_"):
             head = name.removesuffix(".weight")
-            split[head + _NORM] = tensor.norm(dim=1, keepdim=True)
-            split[head + _DIRECTION] = tensor
+            stored = tensor.half().float()
+            split[head + _NORM] = stored.norm(dim=1, keepdim=True)
+            split[head + _DIRECTION] = stored
         else:
             split[name] = tensor
     return split

@@ -146,7 +146,7 @@ def going_on(settings: Settings) -> Settings:
     return replace(
         settings,
         name=f"{settings.name}, from a voice",
-        expected=f"from nothing {settings.expected}, from a voice less than half of that",
+        expected=f"less than half of what it takes from nothing, which is {settings.expected}",
         dvae=_further(settings.dvae, settings.dvae.steps),
         vocos=_further(settings.vocos, settings.vocos.steps // 4),
         adversarial_from=0,

@@ -95,13 +95,21 @@ class Run:
     def speech(self) -> SpeechData:
         """The spoken corpus."""
         if self._speech is None:
+            self._need(self._work / "speech" / FACTS_FILE, "synthesis")
             self._speech = SpeechData(self._work / "speech")
         return self._speech
 
+    def _need(self, path: Path, stage: str) -> None:
+        if not path.exists():
+            raise WrongFolder(f"{self._work} has no {path.name}: run {stage} first")
+
     def _corpus(self) -> None:
-        path = self._work / SENTENCES_FILE
-        if path.exists():
-            return
+        with alone_in(self._work):
+            path = self._work / SENTENCES_FILE
+            if not path.exists():
+                self._draw(path)
+
+    def _draw(self, path: Path) -> None:
         facts = start_of(self._work)
         if facts is not None and self._start is None:
             raise StartError(f"{self._work} has no weights yet: name the voice to go on from")
@@ -117,6 +125,7 @@ class Run:
         self._say(f"{len(utterances)} utterances")
 
     def _utterances(self) -> list[Utterance]:
+        self._need(self._work / SENTENCES_FILE, "corpus")
         lines = (self._work / SENTENCES_FILE).read_text(encoding="utf-8").splitlines()
         return [Utterance(**json.loads(line)) for line in lines]
 
@@ -204,7 +213,10 @@ class Run:
         facts: dict[str, Any] = {"hours": round(self._hours(), 2)}
         facts["utterances"] = len(self.speech.of("train"))
         sentences = self._work / SENTENCES_FILE
-        facts["steps"] = {name: trained_steps(self._work / name) for name in report.TRAINED}
+        steps = {name: trained_steps(self._work / name) for name in report.TRAINED}
+        facts["steps"] = steps
+        for name in (name for name, count in steps.items() if count == 0):
+            self._say(f"{name}: not trained here, it is as the voice before had it")
         if (start := start_of(self._work)) is not None:
             facts["start"] = start
         about.write_provenance(self.checkpoint, self._settings, sentences, facts, date)
@@ -219,7 +231,8 @@ class Run:
         self._say(json.dumps(result, ensure_ascii=False))
 
     def _report(self) -> None:
-        self._say(str(report.write(self._work, self.checkpoint)))
+        page = report.write(self._work, self.checkpoint)
+        self._say(f"the voice is in {self.checkpoint}, and what it can do in {page}")
 
     def _tokenizer_size(self) -> int:
         return read_tokenizer(self.checkpoint).size

@@ -51,35 +51,63 @@ def start_facts(start: Path, settings: Settings) -> Facts:
         StartError: it was not trained by `train_voice`, or with other sizes.
         CheckpointError: it is not a whole checkpoint.
     """
-    path = start / PROVENANCE_FILE
-    if not path.exists():
-        raise StartError(f"{start} was not made by train_voice: it has no {PROVENANCE_FILE}")
-    try:
-        facts: Facts = json.loads(path.read_text(encoding="utf-8"))
-        seed = facts["seed"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise StartError(f"{path} is no provenance of train_voice: {error!r}") from error
-    facts.pop("figures", None)
+    facts = _provenance(start)
+    _check_texts(start)
     found, wanted = Checkpoint.open(start), settings.sizes
     pairs = {
-        "seed": (seed, settings.seed),
         "token model": (found.gpt, wanted.gpt(found.gpt.num_text_tokens)),
         "Decoder": (found.decoder, wanted.decoder),
         "DVAE": (found.dvae, wanted.dvae),
         "Vocos": (found.vocos, wanted.vocos),
     }
+    if facts["seed"] != settings.seed:
+        raise StartError(f"{start}: its seed is {facts['seed']}, the settings say {settings.seed}")
     for name, (there, here) in pairs.items():
         if there != here:
-            raise StartError(f"{start}: {name} is {there}, the settings say {here}")
+            raise StartError(f"{start}: its {name} has other sizes than the settings say")
     files = (*layout.TENSOR_FILES.values(), layout.TOKENIZER_FILE)
     digests = "".join(sha256(start / file) for file in files)
     return {**facts, "weights": hashlib.sha256(digests.encode()).hexdigest()}
 
 
+def _provenance(start: Path) -> Facts:
+    path = start / PROVENANCE_FILE
+    if not start.is_dir():
+        raise StartError(f"there is no folder {start}")
+    if not path.exists():
+        raise StartError(f"{start} was not made by train_voice: it has no {PROVENANCE_FILE}")
+    try:
+        facts: Facts = json.loads(path.read_text(encoding="utf-8"))
+        facts.pop("figures", None)
+        for each in chain(facts):
+            _ = each["seed"], each["commit"], each["hours"], each["steps"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StartError(f"{path} is no provenance of train_voice: {error!r}") from error
+    return facts
+
+
+def _check_texts(start: Path) -> None:
+    read_tokenizer(start)
+    try:
+        kept_back(start)
+    except (OSError, ValueError, TypeError) as error:
+        raise StartError(f"{start} does not say what it kept back: {error}") from error
+
+
 def start_of(work: Path) -> Facts | None:
-    """Return the facts of the voice that a work folder goes on from, None if from nothing."""
+    """Return the facts of the voice that a work folder goes on from, None if from nothing.
+
+    Raises:
+        StartError: they are damaged.
+    """
     path = work / START_FILE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        facts: Facts = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StartError(f"{path} is damaged: {error}") from error
+    return facts
 
 
 def chain(facts: Facts | None) -> list[Facts]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from checkpoint import CheckpointError
 from tokenizer_file import BERT_TOKENS, CJK_PUNCTUATION, ascii_pieces
 from tokenizers import Tokenizer
 
@@ -42,10 +43,17 @@ class Prompt:
 
 
 class VoiceTokenizer:
-    """Reads a tokenizer.json."""
+    """Reads a tokenizer.json.
+
+    Raises:
+        CheckpointError: that is none.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(path))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing narrower
+            raise CheckpointError(f"{path}: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._suffix = [self.id("[Ptts]")]

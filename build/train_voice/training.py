@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,10 @@ _CPU = torch.cpu.get_capabilities()
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM came; everything done so far is saved."""
+
+
+class StateError(RuntimeError):
+    """The saved state of a stage is missing or damaged; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +166,12 @@ def train(
     Raises:
         Interrupted: a signal asked to stop; the state is saved.
         Busy: another process works in this folder.
+        StateError: what an earlier call saved is damaged.
     """
     with alone_in(folder), _stop_signals() as stop:
         first = _restore(folder, trainee)
+        if first >= schedule.steps:
+            say(f"{folder.name}: {first} steps are done already")
         log = _Log(folder / LOG_FILE, first)
         saved = time.monotonic()
         for step in range(first, schedule.steps):
@@ -190,13 +198,16 @@ def save(folder: Path, trainee: Trainee, step: int) -> None:
 
 def trained_steps(folder: Path) -> int:
     """Return how many steps of a stage are done and saved."""
-    path = folder / STATE_FILE
-    return int(torch.load(path, mmap=True)["step"]) if path.exists() else 0
+    return int(_state_of(folder, mmap=True)["step"]) if (folder / STATE_FILE).exists() else 0
 
 
 def load_module(folder: Path, name: str, module: nn.Module) -> None:
-    """Load one module of a stage's saved state, and switch it to evaluation."""
-    state = torch.load(folder / STATE_FILE)
+    """Load one module of a stage's saved state, and switch it to evaluation.
+
+    Raises:
+        StateError: it is missing or damaged.
+    """
+    state = _state_of(folder)
     module.load_state_dict(state["modules"][name])
     module.eval()
 
@@ -214,12 +225,22 @@ def _step_seed(seed: int, step: int) -> int:
 
 
 def _restore(folder: Path, trainee: Trainee) -> int:
-    path = folder / STATE_FILE
-    if not path.exists():
+    if not (folder / STATE_FILE).exists():
         return 0
-    state = torch.load(path)
+    state = _state_of(folder)
     trainee.restore(state)
     return int(state["step"])
+
+
+def _state_of(folder: Path, mmap: bool = False) -> dict[str, Any]:
+    path = folder / STATE_FILE
+    if not path.exists():
+        raise StateError(f"{path} is missing: run {folder.name} first")
+    try:
+        state: dict[str, Any] = torch.load(path, mmap=mmap)
+    except (EOFError, OSError, RuntimeError, UnpicklingError) as error:
+        raise StateError(f"{path} is damaged: {error}") from error
+    return state
 
 
 class _Log:

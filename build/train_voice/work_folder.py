@@ -12,7 +12,7 @@ from files import write_json
 
 from train_voice.corpus import GRAMMARS, KIND_SHARES
 from train_voice.settings import Settings
-from train_voice.starting_point import START_FILE, start_facts, start_of
+from train_voice.starting_point import START_FILE, StartError, start_facts, start_of
 from train_voice.token_data import TEACHER_SHARES
 
 RECIPE_FILE = "recipe.json"
@@ -39,6 +39,8 @@ def claim(work: Path, settings: Settings, start: Path | None = None) -> None:
         StartError, CheckpointError: the run cannot start from that voice.
     """
     path, recipe = work / RECIPE_FILE, _recipe(settings)
+    if start is not None and start.resolve().is_relative_to(work.resolve()):
+        raise StartError(f"{start} lies in {work}, which the run writes to: use another folder")
     facts = None if start is None else start_facts(start, settings)
     if not path.exists():
         if (work / SENTENCES_FILE).exists():
@@ -47,7 +49,10 @@ def claim(work: Path, settings: Settings, start: Path | None = None) -> None:
             write_json(work / START_FILE, facts)
         write_json(path, recipe)
         return
-    noted = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise WrongFolder(f"{path} is damaged: {error}") from error
     others = [name for name, value in recipe.items() if noted.get(name) != value]
     if others:
         raise WrongFolder(f"{work} was made with other {', '.join(others)}: use another folder")

@@ -23,12 +23,18 @@ from files import sha256  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from train_voice.corpus import GRAMMARS, CorpusSizes  # noqa: E402
 from train_voice.english import ENGLISH  # noqa: E402
-from train_voice.export import read_tokenizer, read_voice  # noqa: E402
+from train_voice.export import read_tokenizer, read_voice, write_weights  # noqa: E402
 from train_voice.settings import FULL, QUICK, Settings, going_on  # noqa: E402
 from train_voice.stage_folder import Busy, alone_in  # noqa: E402
 from train_voice.stages import Run  # noqa: E402
 from train_voice.starting_point import StartError, kept_back  # noqa: E402
-from train_voice.training import STATE_FILE, Schedule, read_log, trained_steps  # noqa: E402
+from train_voice.training import (  # noqa: E402
+    STATE_FILE,
+    Schedule,
+    StateError,
+    read_log,
+    trained_steps,
+)
 from train_voice.work_folder import SENTENCES_FILE, WrongFolder, claim  # noqa: E402
 from voice_teachers import needs_teachers  # noqa: E402
 
@@ -148,8 +154,9 @@ def test_a_run_goes_on_from_a_voice_and_learns_a_new_word(
     assert f"which was trained on {facts['start']['hours']} hours, from random weights" in page
     with pytest.raises(WrongFolder, match="made with other settings, adversarial_from: use"):
         Run(folder, TINY).run(["report"])
+    another = shutil.copytree(run.checkpoint, tmp_path / "another")
     with pytest.raises(WrongFolder, match="started from another voice than"):
-        Run(folder, going_on(TINY), start=run.checkpoint).run(["report"])
+        Run(folder, going_on(TINY), start=another).run(["report"])
     (folder / "vocos" / STATE_FILE).unlink()
     with pytest.raises(WrongFolder, match="vocos has lost what it started from"):
         rest.run(["vocos"])
@@ -174,7 +181,7 @@ def token_model(work: Path) -> dict[str, torch.Tensor]:
 @needs_teachers
 def test_a_run_cannot_start_from_any_checkpoint(work: Path, tmp_path: Path) -> None:
     for number, (change, reason) in enumerate((
-        ({"sizes": FULL.sizes}, "token model is GptSizes"),
+        ({"sizes": FULL.sizes}, "its token model has other sizes"),
         ({"seed": 9}, "seed is 8, the settings say 9"),
     )):  # fmt: skip
         settings = dataclasses.replace(going_on(TINY), **change)
@@ -184,9 +191,10 @@ def test_a_run_cannot_start_from_any_checkpoint(work: Path, tmp_path: Path) -> N
     other = tmp_path / "other"
     shutil.copytree(work / "checkpoint", other)
     run = Run(tmp_path / "run", going_on(TINY), start=other)
-    (other / "provenance.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(StartError, match="is no provenance of train_voice: KeyError"):
-        run.run(["corpus"])
+    for content in ("{}", '{"seed": 8}', "[]", "{"):
+        (other / "provenance.json").write_text(content, encoding="utf-8")
+        with pytest.raises(StartError, match="is no provenance of train_voice: "):
+            run.run(["corpus"])
     (other / "provenance.json").unlink()
     with pytest.raises(StartError, match="was not made by train_voice"):
         run.run(["corpus"])
@@ -194,6 +202,37 @@ def test_a_run_cannot_start_from_any_checkpoint(work: Path, tmp_path: Path) -> N
     (other / layout.TENSOR_FILES["gpt"]).unlink()
     with pytest.raises(CheckpointError):
         run.run(["corpus"])
+    (other / layout.TOKENIZER_FILE).write_text("{", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="tokenizer.json: "):
+        run.run(["corpus"])
+    with pytest.raises(StartError, match="there is no folder"):
+        Run(tmp_path / "run", going_on(TINY), start=tmp_path / "none").run(["corpus"])
+    with pytest.raises(StartError, match="which the run writes to: use another folder"):
+        Run(work, going_on(TINY), start=work / "checkpoint").run(["corpus"])
+
+
+@needs_teachers
+def test_a_damaged_folder_is_told_in_a_sentence(work: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "voice"
+    run = Run(folder, TINY, lambda line: None)
+    for stage, reason in (
+        ("synthesis", "has no sentences.jsonl: run corpus first"),
+        ("dvae", "has no utterances.jsonl: run synthesis first"),
+    ):
+        with pytest.raises(WrongFolder, match=reason):
+            run.run([stage])
+    with pytest.raises(StateError, match="is missing: run dvae first"):
+        run.run(["export"])
+    shutil.rmtree(folder)
+    shutil.copytree(work, folder)
+    state = folder / "dvae" / STATE_FILE
+    for damaged in (state.read_bytes()[:-1000], state.read_bytes()[:1000], b"", b"[]"):
+        state.write_bytes(damaged)
+        with pytest.raises(StateError, match="dvae/state.pt is damaged: "):
+            run.run(["encode"])
+    (folder / "recipe.json").write_text("", encoding="utf-8")
+    with pytest.raises(WrongFolder, match="recipe.json is damaged"):
+        run.run(["report"])
 
 
 @needs_teachers
@@ -271,6 +310,14 @@ def test_the_evaluation_prints_one_line_of_json(
     assert result["en"]["teacher_accuracy"] >= 0.5
     assert 0 <= result["zh"]["nearest_teacher"] <= 1
     assert result["voices"].keys() == {"en", "en_male"}
+
+
+@needs_teachers
+def test_a_voice_that_is_read_and_written_again_stays_the_same(work: Path, tmp_path: Path) -> None:
+    start = work / "checkpoint"
+    write_weights(tmp_path, read_voice(start))
+    for file in layout.TENSOR_FILES.values():
+        assert (tmp_path / file).read_bytes() == (start / file).read_bytes()
 
 
 def test_the_command_runs_the_stages_it_is_given(tmp_path: Path) -> None:
