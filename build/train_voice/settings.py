@@ -148,7 +148,7 @@ def going_on(settings: Settings) -> Settings:
         name=f"{settings.name}, from a voice",
         expected=f"less than half of what it takes from nothing, which is {settings.expected}",
         dvae=_further(settings.dvae, settings.dvae.steps),
-        vocos=_further(settings.vocos, settings.vocos.steps * 2 // 5),
+        vocos=_further(settings.vocos, settings.vocos.steps // 4),
         adversarial_from=0,
         gpt=_further(settings.gpt, settings.gpt.steps // 3),
         sampling_from=0,
