@@ -45,7 +45,7 @@ def train_dvae(
 ) -> None:
     """Train the DVAE to the end of its schedule, or, with `fixed_codes`, what follows its codes."""
     log_mel, pool = LogMel(), speech.of("train")
-    torch.manual_seed(settings.seed)
+    torch.manual_seed(seed)
     dvae = Dvae(settings.sizes.dvae)
     count = DVAE_STEPS * SAMPLES_PER_STEP
     rng = np.random.default_rng(seed)

@@ -141,7 +141,7 @@ def going_on(settings: Settings) -> Settings:
     """Return the settings of a run that starts from a voice: fewer steps, no easy beginning.
 
     The rates are lower and fall sooner: what is there shall not be forgotten. Vocos has
-    discriminators all along, since without them it would unlearn what they taught it.
+    discriminators all along, lest it unlearn what they taught it.
     """
     return replace(
         settings,

@@ -82,6 +82,7 @@ class Run:
             Interrupted: a signal came; call again to go on.
             Busy: another process works at one of them.
             WrongFolder: the folder was made by other settings, or its results do not fit.
+            StateError: what a stage saved is missing or damaged.
             StartError, CheckpointError: the run cannot start from that checkpoint.
             CorpusError, TeacherError: there is no corpus, or nobody to say it.
             FloatingPointError: a loss is no number any more.

@@ -36,7 +36,8 @@ def claim(work: Path, settings: Settings, start: Path | None = None) -> None:
     Raises:
         WrongFolder: it was made by other settings, other templates, from another voice or by an
             older version.
-        StartError, CheckpointError: the run cannot start from that voice.
+        StartError, CheckpointError: the run cannot start from that voice; one in its own folder is
+            such a voice.
     """
     path, recipe = work / RECIPE_FILE, _recipe(settings)
     if start is not None and start.resolve().is_relative_to(work.resolve()):
